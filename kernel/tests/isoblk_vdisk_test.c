@@ -77,7 +77,7 @@ static void fixed_one_command_takes_its_service_time(struct kunit *test)
 	cmd = submit(bench, VDISK_FLUSH, 0);
 	expect_done(test, bench, cmd,
 		    1000 + READ_NS + WRITE_NS + TRIM_NS + FLUSH_NS);
-	KUNIT_EXPECT_EQ(test, bench->next, VDISK_NEVER);
+	KUNIT_EXPECT_EQ(test, bench->next, VDISK_NEVER_NS);
 }
 
 static void fixed_nothing_ends_early(struct kunit *test)
@@ -212,8 +212,8 @@ static void fixed_link_holds_the_server(struct kunit *test)
 	first = submit(bench, VDISK_READ, 4096);
 	second = submit(bench, VDISK_READ, 8192);
 	run_to(bench, READ_NS);
-	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 1);
-	KUNIT_EXPECT_EQ(test, stats(bench).waiting, 1);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_in_service, 1);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting, 1);
 	expect_done(test, bench, first, READ_NS + 4096);
 	expect_done(test, bench, second, 2 * READ_NS + 4096 + 8192);
 }
@@ -252,7 +252,7 @@ static void fixed_slowest_link_does_not_wrap(struct kunit *test)
 		cmd = next_done(bench);
 		KUNIT_EXPECT_PTR_EQ(test, cmd, &bench->cmds[i]);
 		KUNIT_EXPECT_GE(test, bench->now, last);
-		least = min(least + SZ_2G * NSEC_PER_SEC, VDISK_FAR_NS);
+		least = min(least + SZ_2G * NSEC_PER_SEC, VDISK_LINK_NS_MAX);
 		KUNIT_EXPECT_GE(test, bench->now, least);
 		KUNIT_EXPECT_LT(test, bench->now, (u64)KTIME_MAX);
 		last = bench->now;
@@ -296,7 +296,7 @@ static void fixed_more_servers_start_what_waits(struct kunit *test)
 	run_to(bench, 500);
 	params.servers = 3;
 	change(bench, &params);
-	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 3);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_in_service, 3);
 	expect_done(test, bench, &bench->cmds[0], READ_NS);
 	expect_done(test, bench, &bench->cmds[1], READ_NS + 500);
 	expect_done(test, bench, &bench->cmds[2], READ_NS + 500);
@@ -313,10 +313,10 @@ static void fixed_fewer_servers_interrupt_no_command(struct kunit *test)
 		submit(bench, VDISK_READ, 4096);
 	params.servers = 1;
 	change(bench, &params);
-	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 4);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_in_service, 4);
 	for (i = 0; i < 4; i++)
 		expect_done(test, bench, &bench->cmds[i], READ_NS);
-	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 1);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_in_service, 1);
 	expect_done(test, bench, &bench->cmds[4], 2 * READ_NS);
 	expect_done(test, bench, &bench->cmds[5], 3 * READ_NS);
 }
@@ -361,14 +361,14 @@ static void fixed_statistics_add_up(struct kunit *test)
 
 	for (i = 0; i < 10; i++)
 		submit(bench, VDISK_READ, 4096);
-	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 4);
-	KUNIT_EXPECT_EQ(test, stats(bench).waiting, 6);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_in_service, 4);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting, 6);
 	run_to(bench, READ_NS / 2);
 	KUNIT_EXPECT_EQ(test, stats(bench).busy_ns, 4 * READ_NS / 2);
 	run_to(bench, 10 * READ_NS);
-	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 0);
-	KUNIT_EXPECT_EQ(test, stats(bench).waiting, 0);
-	KUNIT_EXPECT_EQ(test, stats(bench).waiting_max, 6);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_in_service, 0);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting, 0);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting_max, 6);
 	KUNIT_EXPECT_EQ(test, stats(bench).busy_ns, 10 * READ_NS);
 }
 
@@ -415,7 +415,8 @@ static void fixed_random_runs_lose_nothing(struct kunit *test)
 					  GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, has_ended);
 
-		while (bench->used < MAX_CMDS || bench->next != VDISK_NEVER) {
+		while (bench->used < MAX_CMDS ||
+		       bench->next != VDISK_NEVER_NS) {
 			u32 dice = below(&rnd, 100);
 
 			if (dice < 50 && bench->used < MAX_CMDS)
@@ -423,7 +424,7 @@ static void fixed_random_runs_lose_nothing(struct kunit *test)
 				       512 << below(&rnd, 8));
 			else if (dice < 52)
 				random_change(bench, &rnd, &params);
-			else if (dice < 80 && bench->next != VDISK_NEVER)
+			else if (dice < 80 && bench->next != VDISK_NEVER_NS)
 				run_to(bench, max(bench->now, bench->next));
 			else
 				bench->now += below(&rnd, 30000);
@@ -435,9 +436,9 @@ static void fixed_random_runs_lose_nothing(struct kunit *test)
 				has_ended[i] = true;
 				ended++;
 			}
-			KUNIT_ASSERT_EQ(test, bench->used, ended +
-					stats(bench).in_service +
-					stats(bench).waiting);
+			KUNIT_ASSERT_EQ(test, bench->used,
+					ended + stats(bench).nr_in_service +
+						stats(bench).nr_waiting);
 		}
 		KUNIT_ASSERT_EQ(test, ended, MAX_CMDS);
 		KUNIT_ASSERT_LE(test, stats(bench).busy_ns,
@@ -480,7 +481,7 @@ static void jitter_is_of_the_seed_and_the_order_alone(struct kunit *test)
 	KUNIT_EXPECT_NE(test, sum, jitter_sum(test, 200, 2, false));
 	KUNIT_EXPECT_EQ(test, jitter_sum(test, 0, 1, false),
 			(u64)READ_NS * MAX_CMDS * (MAX_CMDS + 1) / 2);
-	jitter_sum(test, VDISK_MAX_JITTER, 3, false);
+	jitter_sum(test, VDISK_JITTER_MAX, 3, false);
 }
 
 /* All values of a small range are equally frequent. */
@@ -537,9 +538,9 @@ static void volume_limits_requests_exactly(struct kunit *test)
 	bench->now = 5000;
 	for (i = 0; i < 301; i++)
 		submit_apart(bench, i % 2 ? VDISK_READ : VDISK_TRIM, 4096);
-	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 1);
-	KUNIT_EXPECT_EQ(test, stats(bench).waiting, 300);
-	KUNIT_EXPECT_EQ(test, stats(bench).waiting_max, 300);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_in_service, 1);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting, 300);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting_max, 300);
 	for (i = 0; i < 301; i++)
 		expect_done(test, bench, &bench->cmds[i],
 			    5000 + i * 1000000ULL / 3 +
@@ -552,8 +553,8 @@ static void volume_counts_a_large_request_by_its_parts(struct kunit *test)
 	struct bench *bench = bench_create(test, &params);
 	u32 i;
 
-	submit_apart(bench, VDISK_WRITE, VDISK_VOLUME_IO);
-	submit_apart(bench, VDISK_WRITE, VDISK_VOLUME_IO + 512);
+	submit_apart(bench, VDISK_WRITE, VDISK_VOLUME_IO_BYTES);
+	submit_apart(bench, VDISK_WRITE, VDISK_VOLUME_IO_BYTES + 512);
 	submit_apart(bench, VDISK_WRITE, 512);
 	/* A flush is free, and a trim costs as much as a small request. */
 	submit(bench, VDISK_FLUSH, 0);
@@ -666,7 +667,7 @@ static void volume_takes_other_limits_while_it_holds(struct kunit *test)
 	params.volume.iops = 0;
 	change(bench, &params);
 	expect_done(test, bench, &bench->cmds[4], bench->now + READ_NS);
-	KUNIT_EXPECT_EQ(test, stats(bench).waiting, 0);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting, 0);
 }
 
 static void volume_network_holds_no_server(struct kunit *test)
@@ -681,7 +682,7 @@ static void volume_network_holds_no_server(struct kunit *test)
 	for (i = 0; i < 4; i++)
 		submit(bench, VDISK_READ, 4096);
 	run_to(bench, 3 * READ_NS);
-	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 4);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_in_service, 4);
 	for (i = 0; i < 4; i++)
 		expect_done(test, bench, &bench->cmds[i],
 			    (i + 1) * READ_NS + 500000);
@@ -701,7 +702,7 @@ static void volume_network_has_a_floor_and_a_tail(struct kunit *test)
 		params.seed = seed;
 		vdisk_volume_init(&volume, &params);
 		for (i = 0; i < 10000; i++) {
-			u64 ns = vdisk_volume_net_ns(&volume, i);
+			u64 ns = vdisk_volume_draw_net_ns(&volume, i);
 
 			KUNIT_ASSERT_GE(test, ns, floor);
 			sum += ns - floor;
@@ -712,15 +713,15 @@ static void volume_network_has_a_floor_and_a_tail(struct kunit *test)
 	/* The standard deviations are 949 for ns of the sum, and 31 for the count. */
 	KUNIT_EXPECT_LT(test, abs_diff(div_u64(sum, 100000), 300000ULL), 4000);
 	KUNIT_EXPECT_LT(test, abs_diff(late, 1000U), 120);
-	KUNIT_EXPECT_EQ(test, vdisk_volume_net_ns(&volume, 5),
-			vdisk_volume_net_ns(&volume, 5));
-	KUNIT_EXPECT_NE(test, vdisk_volume_net_ns(&volume, 5),
-			vdisk_volume_net_ns(&volume, 6));
+	KUNIT_EXPECT_EQ(test, vdisk_volume_draw_net_ns(&volume, 5),
+			vdisk_volume_draw_net_ns(&volume, 5));
+	KUNIT_EXPECT_NE(test, vdisk_volume_draw_net_ns(&volume, 5),
+			vdisk_volume_draw_net_ns(&volume, 6));
 	/* Nothing but the tail; its longest possible value is 22 means. */
 	params.volume.net_spread = 1000;
 	vdisk_volume_init(&volume, &params);
 	for (i = 0; i < 10000; i++)
-		KUNIT_ASSERT_LT(test, vdisk_volume_net_ns(&volume, i),
+		KUNIT_ASSERT_LT(test, vdisk_volume_draw_net_ns(&volume, i),
 				23000000);
 }
 
@@ -744,7 +745,7 @@ static u64 volume_load(struct kunit *test, const struct vdisk_params *params,
 		submit_apart(bench, below(&rnd, VDISK_NR_OPS),
 			     512 << below(&rnd, 8));
 	}
-	while (bench->next != VDISK_NEVER)
+	while (bench->next != VDISK_NEVER_NS)
 		run_to(bench, step ? bench->now + step : bench->next);
 	while ((cmd = vdisk_list_pop(&bench->done)))
 		sum = sum * 1000003 + (cmd - bench->cmds);

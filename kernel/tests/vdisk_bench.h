@@ -50,7 +50,7 @@ static struct bench *bench_create(struct kunit *test,
 			kunit_add_action_or_reset(test, bench_destroy,
 						  bench->model));
 	bench->test = test;
-	bench->next = VDISK_NEVER;
+	bench->next = VDISK_NEVER_NS;
 	vdisk_list_init(&bench->done);
 	prandom_seed_state(&bench->rnd, 4);
 	return bench;
@@ -66,7 +66,7 @@ static void run_to(struct bench *bench, u64 now)
 /* Advance the clock from event to event until a command ends. Return: that command. */
 static struct vdisk_cmd *next_done(struct bench *bench)
 {
-	while (!bench->done.head && bench->next != VDISK_NEVER)
+	while (!bench->done.head && bench->next != VDISK_NEVER_NS)
 		run_to(bench, bench->next);
 	return vdisk_list_pop(&bench->done);
 }

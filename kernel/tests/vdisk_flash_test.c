@@ -99,7 +99,7 @@ static struct vdisk_cmd *submit_fua(struct bench *bench, u32 unit)
 /* Advance the clock until there is no event. */
 static void run_out(struct bench *bench)
 {
-	while (bench->next != VDISK_NEVER)
+	while (bench->next != VDISK_NEVER_NS)
 		run_to(bench, bench->next);
 	vdisk_list_init(&bench->done);
 }
@@ -198,7 +198,7 @@ static void flash_controller_takes_one_after_the_other(struct kunit *test)
 	bench = bench_create(test, &params);
 	for (i = 0; i < 10; i++)
 		submit(bench, VDISK_WRITE, i, 1);
-	KUNIT_EXPECT_EQ(test, stats(bench).waiting, 10);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting, 10);
 	for (i = 0; i < 10; i++)
 		expect_done(test, bench, &bench->cmds[i],
 			    (i + 1) * 2000 + WRITE_LATENCY);
@@ -217,7 +217,7 @@ static void flash_window_bounds_what_is_fetched(struct kunit *test)
 	bench = bench_create(test, &params);
 	for (i = 0; i < DIES; i++)
 		submit(bench, VDISK_READ, i, 1);
-	KUNIT_EXPECT_EQ(test, stats(bench).waiting, DIES);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting, DIES);
 	for (i = 0; i < DIES; i++)
 		expect_done(test, bench, &bench->cmds[i],
 			    (i / 2 + 1) * (each - UNIT_NS));
@@ -420,8 +420,8 @@ static void flash_reads_do_not_stop_programs(struct kunit *test)
 		submit(bench, VDISK_READ, i * ROW * DIES, 1);
 	for (i = 0; i < ROW; i++)
 		submit(bench, VDISK_WRITE, (200 + i) * DIES, 1);
-	run_to(bench, (FLASH_READS_FIRST + 1) * (READ_NS + UNIT_NS) +
-	       ROW * UNIT_NS + PROGRAM_NS);
+	run_to(bench, (FLASH_READ_STREAK_MAX + 1) * (READ_NS + UNIT_NS) +
+			      ROW * UNIT_NS + PROGRAM_NS);
 	KUNIT_EXPECT_EQ(test, counter(bench, "host_pages"), ROW);
 }
 
@@ -437,7 +437,7 @@ static void flash_full_buffer_holds_writes_back(struct kunit *test)
 		submit(bench, VDISK_WRITE, i * DIES, 1);
 	for (i = 0; i < 2 * ROW; i++)
 		expect_done(test, bench, &bench->cmds[i], WRITE_LATENCY);
-	KUNIT_EXPECT_EQ(test, stats(bench).waiting, ROW);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting, ROW);
 	KUNIT_EXPECT_EQ(test, counter(bench, "write_stalls"), 1);
 	for (; i < 3 * ROW; i++)
 		expect_done(test, bench, &bench->cmds[i], ROW * UNIT_NS +
@@ -587,7 +587,7 @@ static void flash_second_read_of_incoming_units_asks_itself(struct kunit *test)
 	for (i = 0; i < 5; i++)
 		KUNIT_EXPECT_NOT_NULL(test, next_done(bench));
 	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_hits"), 1);
-	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 0);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_in_service, 0);
 }
 
 static void flash_write_makes_what_was_read_ahead_invalid(struct kunit *test)
@@ -607,7 +607,7 @@ static void flash_write_makes_what_was_read_ahead_invalid(struct kunit *test)
 			READ_NS + UNIT_NS + READ_LATENCY);
 	KUNIT_EXPECT_EQ(test, read_alone(bench, 3), READ_LATENCY);
 	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_hits"), 0);
-	KUNIT_EXPECT_EQ(test, to_flash(bench->model)->ahead.used,
+	KUNIT_EXPECT_EQ(test, to_flash(bench->model)->ahead.nr_used,
 			counter(bench, "readahead_pages") - 2);
 }
 
@@ -622,18 +622,19 @@ static void flash_write_meets_what_is_on_its_way(struct kunit *test)
 		submit(bench, VDISK_READ, i, 1);
 	waits = submit(bench, VDISK_READ, 3, 1);
 	run_to(bench, 1);
-	KUNIT_EXPECT_EQ(test, waits->flash.left, 1);
+	KUNIT_EXPECT_EQ(test, waits->flash.nr_pending, 1);
 	/* The data arrived before the trim, and are not lost. */
 	submit(bench, VDISK_TRIM, 2, 2);
 	run_to(bench, 2);
 	later = submit(bench, VDISK_READ, 3, 1);
 	expect_done(test, bench, later, 2 + READ_LATENCY);
 	run_out(bench);
-	KUNIT_EXPECT_EQ(test, waits->flash.left, 0);
-	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 0);
-	for (i = 0; i < FLASH_STREAMS * ahead->room; i++)
-		KUNIT_EXPECT_FALSE(test, ahead->slot[i].unit == 2 &&
-				   ahead->slot[i].state != FLASH_AHEAD_EMPTY);
+	KUNIT_EXPECT_EQ(test, waits->flash.nr_pending, 0);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_in_service, 0);
+	for (i = 0; i < FLASH_NR_STREAMS * ahead->room; i++)
+		KUNIT_EXPECT_FALSE(test, ahead->slots[i].unit == 2 &&
+						 ahead->slots[i].state !=
+							 FLASH_AHEAD_EMPTY);
 }
 
 static void flash_streams_stay_among_random_reads(struct kunit *test)
@@ -644,14 +645,14 @@ static void flash_streams_stay_among_random_reads(struct kunit *test)
 
 	prandom_seed_state(&rnd, 3);
 	for (i = 0; i < 20; i++) {
-		for (stream = 0; stream < FLASH_STREAMS; stream++) {
+		for (stream = 0; stream < FLASH_NR_STREAMS; stream++) {
 			u64 ns = read_alone(bench, stream * 150 + i);
 
 			if (i >= 2)
 				KUNIT_EXPECT_EQ(test, ns, READ_LATENCY);
 		}
 		/* No read begins where another has ended. */
-		for (at = 0; i && at < 2 * FLASH_RECENT; at++)
+		for (at = 0; i && at < 2 * FLASH_NR_RECENT; at++)
 			read_alone(bench, 2501 + 2 * below(&rnd, 700));
 	}
 	/* One more stream replaces the least recently read one. */
@@ -659,7 +660,7 @@ static void flash_streams_stay_among_random_reads(struct kunit *test)
 		read_alone(bench, 2480 + i);
 	KUNIT_EXPECT_EQ(test, read_alone(bench, 2482), READ_LATENCY);
 	KUNIT_EXPECT_EQ(test, read_alone(bench, 150 + 20), READ_LATENCY);
-	KUNIT_EXPECT_EQ(test, to_flash(bench->model)->ahead.stream[0].next,
+	KUNIT_EXPECT_EQ(test, to_flash(bench->model)->ahead.streams[0].next_pos,
 			2483 * FTL_UNIT_BYTES);
 }
 
@@ -669,14 +670,14 @@ static void flash_too_many_streams_waste_nothing(struct kunit *test)
 	u32 stream, i, asked, hits;
 
 	for (i = 0; i < 20; i++) {
-		for (stream = 0; stream < 2 * FLASH_STREAMS; stream++)
+		for (stream = 0; stream < 2 * FLASH_NR_STREAMS; stream++)
 			read_alone(bench, stream * 100 + i);
 	}
 	hits = counter(bench, "readahead_hits");
 	asked = counter(bench, "readahead_pages");
 	/* As many streams as have room are followed, from their third read on. */
-	KUNIT_EXPECT_EQ(test, hits, 18 * FLASH_STREAMS);
-	KUNIT_EXPECT_EQ(test, asked, hits + 8 * FLASH_STREAMS);
+	KUNIT_EXPECT_EQ(test, hits, 18 * FLASH_NR_STREAMS);
+	KUNIT_EXPECT_EQ(test, asked, hits + 8 * FLASH_NR_STREAMS);
 }
 
 static void flash_nothing_is_read_ahead_beyond_the_end(struct kunit *test)
@@ -836,10 +837,10 @@ static void flash_idle_disk_writes_out(struct kunit *test)
 static const struct ftl_geometry ftl_defaults = {
 	.dies = 3,
 	.units = 3 * 70001,
-	.page = 2,
-	.row = ROW,
-	.block = BLOCK,
-	.spare = 100,
+	.page_units = 2,
+	.row_units = ROW,
+	.block_units = BLOCK,
+	.spare_per_mille = 100,
 	.gc_low = 2,
 	.gc_high = 4,
 };
@@ -880,14 +881,14 @@ static void ftl_check_die(struct kunit *test, struct ftl *ftl, u32 nr)
 		goto free;
 	}
 	for (unit = 0; unit < die->map.units; unit++) {
-		u32 slot = ftl_map_get(&die->map, unit);
+		u32 slot = ftl_map_get_slot(&die->map, unit);
 
 		if (slot == FTL_NONE)
 			continue;
 		KUNIT_EXPECT_LT(test, slot, ftl->nr_slots);
 		KUNIT_EXPECT_FALSE(test, __test_and_set_bit(slot, taken));
-		KUNIT_EXPECT_EQ(test, ftl_map_unit(&die->map, slot), unit);
-		count[slot / ftl->geo.block]++;
+		KUNIT_EXPECT_EQ(test, ftl_map_get_unit(&die->map, slot), unit);
+		count[slot / ftl->geo.block_units]++;
 	}
 	for (block = 0; block < blocks; block++) {
 		struct ftl_block *b = &die->blocks[block];
@@ -897,15 +898,16 @@ static void ftl_check_die(struct kunit *test, struct ftl *ftl, u32 nr)
 			KUNIT_EXPECT_EQ(test, b->valid, 0);
 			free++;
 		}
-		closed += b->state == FTL_CLOSED && !ftl_in_slc(ftl, block);
+		closed += b->state == FTL_CLOSED &&
+			  !ftl_block_is_slc(ftl, block);
 	}
 	KUNIT_EXPECT_EQ(test, free, die->free[FTL_MAIN].count +
 			die->free[FTL_SLC].count);
-	for (valid = 0; valid <= ftl->geo.block; valid++) {
+	for (valid = 0; valid <= ftl->geo.block_units; valid++) {
 		for (block = die->closed.by_valid[valid]; block != FTL_NO_BLOCK;
 		     block = die->blocks[block].next) {
 			KUNIT_EXPECT_EQ(test, die->blocks[block].valid, valid);
-			KUNIT_EXPECT_GE(test, valid, die->closed.least);
+			KUNIT_EXPECT_GE(test, valid, die->closed.valid_min);
 			listed++;
 		}
 	}
@@ -929,13 +931,13 @@ static void ftl_write_row(struct kunit *test, struct ftl *ftl, u32 nr,
 {
 	struct ftl_room room;
 
-	while (ftl_gc_first(ftl, nr))
+	while (ftl_gc_is_urgent(ftl, nr))
 		ftl_step(ftl, nr, FTL_MAIN);
-	room = ftl_host_room(ftl, nr);
+	room = ftl_get_host_room(ftl, nr);
 	KUNIT_ASSERT_NE(test, room.units, 0);
 	while (room.units--)
 		ftl_host_write(ftl, nr, below(rnd, limit));
-	ftl_host_end(ftl, nr);
+	ftl_host_end_program(ftl, nr);
 }
 
 static void ftl_storm_keeps_the_map_whole(struct kunit *test)
@@ -948,9 +950,9 @@ static void ftl_storm_keeps_the_map_whole(struct kunit *test)
 	for (round = 0; round < 6; round++) {
 		struct ftl *ftl;
 
-		geo.spare = 10 << round;
+		geo.spare_per_mille = 10 << round;
 		geo.gc_high = 3 + round;
-		geo.slc = round & 1 ? 5000 : 0;
+		geo.slc_units = round & 1 ? 5000 : 0;
 		ftl = ftl_make(test, &geo, round & 2 ? 2 : 0);
 		if (round > 2)
 			KUNIT_ASSERT_EQ(test, 0,
@@ -967,22 +969,24 @@ static void ftl_storm_keeps_the_map_whole(struct kunit *test)
 			} else if (dice < 850) {
 				ftl_trim(ftl, nr,
 					 below(&rnd, ftl->dies[nr].map.units));
-			} else if (dice < 870 && ftl_host_room(ftl, nr).units) {
+			} else if (dice < 870 &&
+				   ftl_get_host_room(ftl, nr).units) {
 				/* A part of a row. */
 				ftl_host_write(ftl, nr, 1);
-				ftl_host_end(ftl, nr);
-			} else if (ftl_gc_on(ftl, nr)) {
+				ftl_host_end_program(ftl, nr);
+			} else if (ftl_gc_has_work(ftl, nr)) {
 				ftl_step(ftl, nr, FTL_MAIN);
-			} else if (ftl_fold_on(ftl, nr)) {
+			} else if (ftl_may_fold(ftl, nr)) {
 				ftl_step(ftl, nr, FTL_SLC);
 			}
 		}
 		ftl_check(test, ftl);
 		/* Idle collection comes to an end. */
 		for (nr = 0; nr < geo.dies; nr++) {
-			for (i = 0; i < 1000000 && ftl_gc_on(ftl, nr); i++)
+			for (i = 0; i < 1000000 && ftl_gc_has_work(ftl, nr);
+			     i++)
 				ftl_step(ftl, nr, FTL_MAIN);
-			KUNIT_EXPECT_FALSE(test, ftl_gc_on(ftl, nr));
+			KUNIT_EXPECT_FALSE(test, ftl_gc_has_work(ftl, nr));
 		}
 		ftl_check(test, ftl);
 	}
@@ -998,7 +1002,7 @@ static void ftl_no_spare_still_writes(struct kunit *test)
 
 	geo.dies = 1;
 	geo.units = 20 * BLOCK;
-	geo.spare = 0;
+	geo.spare_per_mille = 0;
 	geo.gc_low = 1;
 	geo.gc_high = 2;
 	prandom_seed_state(&rnd, 5);
@@ -1017,11 +1021,11 @@ static void ftl_takes_six_bytes_a_page_at_most(struct kunit *test)
 	/* Some hundred blocks per die, as in a disk of full size. */
 	geo.dies = 4;
 	geo.units = 4 * 200 * 512;
-	geo.block = 512;
+	geo.block_units = 512;
 	for (spare = 0; spare <= 280; spare += 70) {
 		struct ftl *ftl;
 
-		geo.spare = spare;
+		geo.spare_per_mille = spare;
 		ftl = ftl_make(test, &geo, 0);
 		KUNIT_EXPECT_LE(test, ftl_memory(ftl), 6ULL * geo.units);
 	}
@@ -1061,8 +1065,8 @@ static void ftl_random_writes_amplify_as_greedy_does(struct kunit *test)
 
 		geo.dies = 1;
 		geo.units = 256 * 256;
-		geo.block = 256;
-		geo.spare = cases[i / 2].spare;
+		geo.block_units = 256;
+		geo.spare_per_mille = cases[i / 2].spare;
 		/* Collection at the last moment, and well before. */
 		geo.gc_high = i & 1 ? 3 : 8;
 		ftl = ftl_make(test, &geo, 0);
@@ -1074,8 +1078,8 @@ static void ftl_random_writes_amplify_as_greedy_does(struct kunit *test)
 				ftl_write_row(test, ftl, 0, geo.units, &rnd);
 			kunit_info(test,
 				   "spare %u gc_high %u: %llu, greedy %u\n",
-				   geo.spare, geo.gc_high, wa_permille(ftl),
-				   expect);
+				   geo.spare_per_mille, geo.gc_high,
+				   wa_permille(ftl), expect);
 			KUNIT_EXPECT_GE(test, wa_permille(ftl) * 10,
 					expect * 9);
 			KUNIT_EXPECT_LE(test, wa_permille(ftl) * 10,
@@ -1097,12 +1101,12 @@ static void ftl_sequential_writes_amplify_nothing(struct kunit *test)
 	for (i = 0; i < 5 * 100 * BLOCK / ROW; i++) {
 		u32 n;
 
-		while (ftl_gc_first(ftl, 0))
+		while (ftl_gc_is_urgent(ftl, 0))
 			ftl_step(ftl, 0, FTL_MAIN);
-		KUNIT_ASSERT_EQ(test, ftl_host_room(ftl, 0).units, ROW);
+		KUNIT_ASSERT_EQ(test, ftl_get_host_room(ftl, 0).units, ROW);
 		for (n = 0; n < ROW; n++)
 			ftl_host_write(ftl, 0, unit++ % geo.units);
-		ftl_host_end(ftl, 0);
+		ftl_host_end_program(ftl, 0);
 	}
 	KUNIT_EXPECT_EQ(test, ftl_counters(ftl)->gc_pages, 0);
 	KUNIT_EXPECT_GT(test, ftl_counters(ftl)->erases, 300);
@@ -1141,10 +1145,10 @@ static void ftl_too_many_blocks_are_refused(struct kunit *test)
 	/* More units per die than 24 bits count, and more blocks than 16 bits. */
 	geo.dies = 1;
 	geo.units = FTL_NONE;
-	geo.block = 4096;
+	geo.block_units = 4096;
 	KUNIT_EXPECT_EQ(test, PTR_ERR(ftl_create(&geo, 0)), -EINVAL);
 	geo.units = 70000 * ROW;
-	geo.block = ROW;
+	geo.block_units = ROW;
 	KUNIT_EXPECT_EQ(test, PTR_ERR(ftl_create(&geo, 0)), -EINVAL);
 }
 
@@ -1289,7 +1293,8 @@ static void empty_pages_check(struct kunit *test, struct flash *flash,
 	u32 unit;
 
 	for (unit = 0; unit < units; unit++) {
-		if (test_bit(unit / FLASH_TABLE_UNITS, flash->host.table.empty))
+		if (test_bit(unit / FLASH_UNITS_PER_TABLE_PAGE,
+			     flash->host.table.empty_pages))
 			KUNIT_EXPECT_EQ(test, FTL_NONE,
 					ftl_lookup(flash->ftl,
 						   unit % flash->dies.nr,
@@ -1307,25 +1312,26 @@ static void flash_steady_state_has_no_free_fast_block(struct kunit *test)
 	params.flash.slc = SZ_4M;
 	bench = bench_create(test, &params);
 	ftl = to_flash(bench->model)->ftl;
-	KUNIT_EXPECT_FALSE(test, ftl_host_room(ftl, 0).slc);
+	KUNIT_EXPECT_FALSE(test, ftl_get_host_room(ftl, 0).slc);
 	ftl_check(test, ftl);
 	/* An idle disk empties the SLC blocks again. */
 	submit(bench, VDISK_READ, 0, 1);
 	run_out(bench);
-	KUNIT_EXPECT_TRUE(test, ftl_host_room(ftl, 0).slc);
+	KUNIT_EXPECT_TRUE(test, ftl_get_host_room(ftl, 0).slc);
 	ftl_check(test, ftl);
 }
 
 static void flash_trim_again_does_nothing(struct kunit *test)
 {
-	u32 units = SZ_16M / FTL_UNIT_BYTES, page = FLASH_TABLE_UNITS;
+	u32 units = SZ_16M / FTL_UNIT_BYTES, page = FLASH_UNITS_PER_TABLE_PAGE;
 	struct bench *bench = bench_create(test, &defaults);
 	struct flash *flash = to_flash(bench->model);
 
 	/* Two whole pages of the table, and parts of the adjacent pages. */
 	submit(bench, VDISK_TRIM, page - 1, 2 * page + 2);
 	run_out(bench);
-	KUNIT_EXPECT_EQ(test, bitmap_weight(flash->host.table.empty, 4), 2);
+	KUNIT_EXPECT_EQ(test, bitmap_weight(flash->host.table.empty_pages, 4),
+			2);
 	KUNIT_EXPECT_EQ(test, counter(bench, "trimmed_pages"), 2 * page + 2);
 	submit(bench, VDISK_TRIM, 0, units);
 	run_out(bench);
@@ -1348,7 +1354,7 @@ static void flash_trim_again_does_nothing(struct kunit *test)
 static void flash_trim_takes_a_commands_time_a_page(struct kunit *test)
 {
 	struct vdisk_params params = defaults;
-	u32 page = FLASH_TABLE_UNITS;
+	u32 page = FLASH_UNITS_PER_TABLE_PAGE;
 	struct bench *bench;
 
 	params.flash.cmd_ns = 1000;
@@ -1385,7 +1391,7 @@ static void flash_table_is_written_when_it_has_changed_enough(struct kunit *test
 
 	/* A trim of three pages and a write make it five. */
 	run_out(bench);
-	submit(bench, VDISK_TRIM, 0, 2 * FLASH_TABLE_UNITS + 1);
+	submit(bench, VDISK_TRIM, 0, 2 * FLASH_UNITS_PER_TABLE_PAGE + 1);
 	submit(bench, VDISK_WRITE, 41, 1);
 	run_out(bench);
 	KUNIT_EXPECT_EQ(test, counter(bench, "table_writes"), 2);
@@ -1448,7 +1454,7 @@ static u64 random_load(struct kunit *test, const struct vdisk_params *params,
 				bench->used % params->hw_queues;
 			submit(bench, op, unit, op == VDISK_FLUSH ? 0 : count);
 		} else {
-			KUNIT_ASSERT_NE(test, bench->next, VDISK_NEVER);
+			KUNIT_ASSERT_NE(test, bench->next, VDISK_NEVER_NS);
 			run_to(bench, step ? bench->now + step : bench->next);
 		}
 		while ((cmd = vdisk_list_pop(&bench->done))) {
@@ -1458,8 +1464,8 @@ static u64 random_load(struct kunit *test, const struct vdisk_params *params,
 		}
 	}
 	KUNIT_EXPECT_EQ(test, ended, MAX_CMDS);
-	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 0);
-	KUNIT_EXPECT_EQ(test, stats(bench).waiting, 0);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_in_service, 0);
+	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting, 0);
 	ftl_check(test, to_flash(bench->model)->ftl);
 	return sum;
 }

@@ -90,7 +90,7 @@ static struct vdisk_cmd *submit(struct bench *bench, enum vdisk_op op, u64 pos,
 /* Advance the clock until the disk has nothing more to do. */
 static void run_out(struct bench *bench)
 {
-	while (bench->next != VDISK_NEVER)
+	while (bench->next != VDISK_NEVER_NS)
 		run_to(bench, bench->next);
 }
 
@@ -160,15 +160,15 @@ static void hdd_seek_curve_goes_through_its_points(struct kunit *test)
 	struct bench *bench = bench_create(test, &defaults);
 	const struct hdd_geo *geo = &hdd_of(bench)->geo;
 
-	KUNIT_EXPECT_EQ(test, hdd_seek(&geo->seek, 0), 0);
-	KUNIT_EXPECT_EQ(test, hdd_seek(&geo->seek, 1),
+	KUNIT_EXPECT_EQ(test, hdd_geo_seek_ns(&geo->seek, 0), 0);
+	KUNIT_EXPECT_EQ(test, hdd_geo_seek_ns(&geo->seek, 1),
 			defaults.hdd.seek_min_ns);
-	KUNIT_EXPECT_EQ(test, hdd_seek(&geo->seek, geo->seek.cyls / 3),
+	KUNIT_EXPECT_EQ(test, hdd_geo_seek_ns(&geo->seek, geo->seek.cyls / 3),
 			defaults.hdd.seek_avg_ns);
-	KUNIT_EXPECT_EQ(test, hdd_seek(&geo->seek, geo->seek.cyls - 1),
+	KUNIT_EXPECT_EQ(test, hdd_geo_seek_ns(&geo->seek, geo->seek.cyls - 1),
 			defaults.hdd.seek_max_ns);
 	/* A quarter of the way, half of the time. */
-	expect_near(test, hdd_seek(&geo->seek, geo->seek.cyls / 12),
+	expect_near(test, hdd_geo_seek_ns(&geo->seek, geo->seek.cyls / 12),
 		    (defaults.hdd.seek_min_ns + defaults.hdd.seek_avg_ns) / 2,
 		    1);
 }
@@ -186,8 +186,9 @@ static void hdd_seek_curve_never_falls(struct kunit *test)
 		params.size = sizes[i];
 		geo = &hdd_of(bench_create(test, &params))->geo;
 		for (d = 0; d < geo->seek.cyls; d += 1 + d / 100) {
-			KUNIT_ASSERT_GE(test, hdd_seek(&geo->seek, d), last);
-			last = hdd_seek(&geo->seek, d);
+			KUNIT_ASSERT_GE(test, hdd_geo_seek_ns(&geo->seek, d),
+					last);
+			last = hdd_geo_seek_ns(&geo->seek, d);
 		}
 		KUNIT_EXPECT_LE(test, last, params.hdd.seek_max_ns);
 	}
@@ -202,12 +203,12 @@ static void hdd_sectors_are_at_places_of_their_own(struct kunit *test)
 
 	params.size = SZ_1G;
 	geo = &hdd_of(bench_create(test, &params))->geo;
-	hdd_locate(geo, 0, &last);
+	hdd_geo_locate(geo, 0, &last);
 	KUNIT_EXPECT_EQ(test, last.place.cyl, 0);
 	KUNIT_EXPECT_EQ(test, last.place.angle, 0);
-	for (lba = 1; lba < SZ_1G / HDD_SECTOR; lba++) {
-		hdd_locate(geo, lba, &span);
-		KUNIT_ASSERT_LT(test, span.place.angle, HDD_TURN);
+	for (lba = 1; lba < SZ_1G / HDD_SECTOR_BYTES; lba++) {
+		hdd_geo_locate(geo, lba, &span);
+		KUNIT_ASSERT_LT(test, span.place.angle, HDD_TURN_ANGLE);
 		KUNIT_ASSERT_LT(test, span.place.cyl, geo->seek.cyls);
 		if (span.first) {
 			KUNIT_ASSERT_EQ(test, span.first, last.first + 1);
@@ -233,15 +234,16 @@ static void hdd_angle_is_exact_after_years(struct kunit *test)
 	u64 years = minute * 60 * 24 * 366 * 10;
 
 	/* 7200 rpm: 8,333,333 ns are a turn less 2400 units, a third of a ns. */
-	KUNIT_EXPECT_EQ(test, hdd_beyond(geo, years, 0), 0);
-	KUNIT_EXPECT_EQ(test, hdd_beyond(geo, years + 8333333, 0),
-			HDD_TURN - 2400);
-	KUNIT_EXPECT_EQ(test, hdd_wait(geo, years + 1, 0), years + 8333334);
-	KUNIT_EXPECT_EQ(test, hdd_wait(geo, years, 0), years);
+	KUNIT_EXPECT_EQ(test, hdd_geo_angle_beyond(geo, years, 0), 0);
+	KUNIT_EXPECT_EQ(test, hdd_geo_angle_beyond(geo, years + 8333333, 0),
+			HDD_TURN_ANGLE - 2400);
+	KUNIT_EXPECT_EQ(test, hdd_geo_wait_ns(geo, years + 1, 0),
+			years + 8333334);
+	KUNIT_EXPECT_EQ(test, hdd_geo_wait_ns(geo, years, 0), years);
 	/* The rounding is less than a ns: 3 turns are 25,000,000 ns. */
-	KUNIT_EXPECT_EQ(test, hdd_wait(geo, years + 16666667, 0),
+	KUNIT_EXPECT_EQ(test, hdd_geo_wait_ns(geo, years + 16666667, 0),
 			years + 16666667);
-	KUNIT_EXPECT_EQ(test, hdd_wait(geo, years + 16666668, 0),
+	KUNIT_EXPECT_EQ(test, hdd_geo_wait_ns(geo, years + 16666668, 0),
 			years + 25000000);
 }
 
@@ -249,12 +251,12 @@ static void hdd_pass_stops_where_it_is_told(struct kunit *test)
 {
 	struct bench *bench = bench_create(test, &defaults);
 	const struct hdd_geo *geo = &hdd_of(bench)->geo;
-	u64 track = geo->zone[0].track;
+	u64 track = geo->zones[0].track_sectors;
 	u64 lba, at, end, until;
 	u32 i;
 
 	lba = 0;
-	at = hdd_pass(geo, &lba, 5 * track, 0, VDISK_NEVER);
+	at = hdd_pass(geo, &lba, 5 * track, 0, VDISK_NEVER_NS);
 	KUNIT_EXPECT_EQ(test, lba, 5 * track);
 	/* 3 of the turns have 2 ns that TURN_NS lacks. */
 	KUNIT_EXPECT_EQ(test, at, 5 * TURN_NS + 2 +
@@ -270,8 +272,9 @@ static void hdd_pass_stops_where_it_is_told(struct kunit *test)
 		/* To pass just so far takes until then, or ends before a gap. */
 		until = lba;
 		lba = 0;
-		KUNIT_ASSERT_LE(test, hdd_pass(geo, &lba, until, 0,
-					       VDISK_NEVER), end);
+		KUNIT_ASSERT_LE(test,
+				hdd_pass(geo, &lba, until, 0, VDISK_NEVER_NS),
+				end);
 	}
 }
 
@@ -372,14 +375,14 @@ static void hdd_no_command_waits_for_ever(struct kunit *test)
 	far = submit(bench, VDISK_READ, SIZE - SZ_4K, SZ_4K);
 	/* The other commands stay in a corner of the disk. */
 	while ((cmd = next_done(bench)) != far) {
-		KUNIT_ASSERT_LT(test, bench->now, 3 * HDD_MAX_AGE_NS);
+		KUNIT_ASSERT_LT(test, bench->now, 3 * HDD_COMMAND_AGE_NS_MAX);
 		send(bench, cmd, VDISK_READ, below(bench, 1000) * SZ_64K,
 		     SZ_4K);
 	}
-	KUNIT_EXPECT_GT(test, bench->now, HDD_MAX_AGE_NS);
-	KUNIT_EXPECT_LT(test, bench->now, HDD_MAX_AGE_NS +
-			100 * NSEC_PER_MSEC);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.aged, 1);
+	KUNIT_EXPECT_GT(test, bench->now, HDD_COMMAND_AGE_NS_MAX);
+	KUNIT_EXPECT_LT(test, bench->now,
+			HDD_COMMAND_AGE_NS_MAX + 100 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.counters.nr_aged, 1);
 }
 
 static void hdd_cache_has_what_was_read_and_what_follows(struct kunit *test)
@@ -395,17 +398,17 @@ static void hdd_cache_has_what_was_read_and_what_follows(struct kunit *test)
 	run_out(bench);
 	KUNIT_EXPECT_EQ(test, one(bench, VDISK_READ, SZ_1G + SZ_1M, SZ_4K),
 			hit_ns);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.hits, 3);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.nr_hits, 3);
 	/* The sectors before the read were not read. */
 	KUNIT_EXPECT_GT(test, one(bench, VDISK_READ, SZ_1G - SZ_4K, SZ_4K),
 			2 * hit_ns);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.misses, 2);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.nr_misses, 2);
 }
 
 static void hdd_cache_forgets_the_least_recently_used(struct kunit *test)
 {
 	struct bench *bench = bench_create(test, &defaults);
-	u64 segments = hdd_of(bench)->reads.nr;
+	u64 segments = hdd_of(bench)->reads.nr_segments;
 	u64 i;
 
 	KUNIT_ASSERT_EQ(test, segments, 16);
@@ -413,9 +416,9 @@ static void hdd_cache_forgets_the_least_recently_used(struct kunit *test)
 		one(bench, VDISK_READ, i * SZ_1G, SZ_4K);
 	for (i = 1; i <= segments; i++)
 		one(bench, VDISK_READ, i * SZ_1G, SZ_4K);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.hits, segments);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.nr_hits, segments);
 	one(bench, VDISK_READ, 0, SZ_4K);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.hits, segments);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.nr_hits, segments);
 }
 
 static void hdd_cache_holds_the_end_of_a_stream(struct kunit *test)
@@ -424,12 +427,12 @@ static void hdd_cache_holds_the_end_of_a_stream(struct kunit *test)
 	u64 misses;
 
 	stream_bps(bench, VDISK_READ, 0, SZ_64K, 1, 1024);
-	misses = hdd_of(bench)->reads.misses;
+	misses = hdd_of(bench)->reads.nr_misses;
 	/* A segment is 2 MiB, of which 1 MiB lies ahead at most. */
 	one(bench, VDISK_READ, 63 * SZ_1M, SZ_1M);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.misses, misses);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.nr_misses, misses);
 	one(bench, VDISK_READ, 61 * SZ_1M, SZ_4K);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.misses, misses + 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.nr_misses, misses + 1);
 }
 
 static void hdd_read_joins_the_read_ahead(struct kunit *test)
@@ -442,8 +445,8 @@ static void hdd_read_joins_the_read_ahead(struct kunit *test)
 	ns = one(bench, VDISK_READ, SZ_1G + SZ_256K, SZ_4K);
 	KUNIT_EXPECT_GT(test, ns, NSEC_PER_MSEC);
 	KUNIT_EXPECT_LT(test, ns, 3 * NSEC_PER_MSEC);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.hits, 1);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.moves, 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.nr_hits, 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.counters.nr_moves, 1);
 }
 
 static void hdd_without_cache_nothing_hits(struct kunit *test)
@@ -458,7 +461,7 @@ static void hdd_without_cache_nothing_hits(struct kunit *test)
 	expect_near(test, one(bench, VDISK_READ, SZ_1G, SZ_4K), TURN_NS, 5);
 	KUNIT_EXPECT_GT(test, one(bench, VDISK_WRITE, SZ_1G, SZ_4K),
 			TURN_NS / 2);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.hits, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.nr_hits, 0);
 }
 
 static void hdd_cached_write_ends_at_once(struct kunit *test)
@@ -467,13 +470,14 @@ static void hdd_cached_write_ends_at_once(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, one(bench, VDISK_WRITE, SZ_1G, SZ_4K),
 			CMD_NS + link_ns(SZ_4K));
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, SZ_4K / HDD_SECTOR);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty_sectors,
+			SZ_4K / HDD_SECTOR_BYTES);
 	/* Data can be read before they are on the platter. */
 	KUNIT_EXPECT_EQ(test, one(bench, VDISK_READ, SZ_1G, SZ_4K),
 			CMD_NS + link_ns(SZ_4K));
 	run_out(bench);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 0);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.destages, 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty_sectors, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.counters.nr_destages, 1);
 }
 
 static void hdd_write_through_ends_on_the_platter(struct kunit *test)
@@ -489,17 +493,17 @@ static void hdd_write_through_ends_on_the_platter(struct kunit *test)
 		bench->cmds[0].fua = true;
 		sum += one(bench, VDISK_WRITE, pos, SZ_4K);
 		KUNIT_ASSERT_EQ(test, hdd_of(bench)->arm.pass.to,
-				(pos + SZ_4K) / HDD_SECTOR);
+				(pos + SZ_4K) / HDD_SECTOR_BYTES);
 	}
 	expect_near(test, sum / i, defaults.hdd.seek_avg_ns + TURN_NS / 2, 50);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.destages, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.counters.nr_destages, 0);
 
 	params.write_cache = 0;
 	bench = bench_create(test, &params);
 	sum = random_loop(bench, VDISK_WRITE, SZ_4K, 1, 1000);
 	expect_near(test, sum / 1000, defaults.hdd.seek_avg_ns + TURN_NS / 2,
 		    50);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.destages, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.counters.nr_destages, 0);
 }
 
 static void hdd_adjacent_writes_are_one_piece(struct kunit *test)
@@ -517,12 +521,12 @@ static void hdd_adjacent_writes_are_one_piece(struct kunit *test)
 	submit(bench, VDISK_WRITE, 5 * SZ_4K, 3 * SZ_4K);
 	for (i = 0; i < 17; i++)
 		next_done(bench);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty,
-			16 * SZ_4K / HDD_SECTOR);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty_sectors,
+			16 * SZ_4K / HDD_SECTOR_BYTES);
 	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.nr_free, 255);
 	run_out(bench);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.destages, 1);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.counters.nr_destages, 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty_sectors, 0);
 	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.nr_free, 256);
 }
 
@@ -568,12 +572,13 @@ static void hdd_writes_wait_for_room(struct kunit *test)
 			KUNIT_ASSERT_PTR_EQ(test, next_done(bench),
 					    &bench->cmds[i]);
 			/* One more piece is at the arm. */
-			KUNIT_ASSERT_LE(test, hdd_of(bench)->writes.dirty,
-					min(limit + 1, 8) * SZ_4K / HDD_SECTOR);
+			KUNIT_ASSERT_LE(
+				test, hdd_of(bench)->writes.dirty_sectors,
+				min(limit + 1, 8) * SZ_4K / HDD_SECTOR_BYTES);
 		}
 		KUNIT_EXPECT_GT(test, bench->now, 90 * NSEC_PER_MSEC);
 		run_out(bench);
-		KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 0);
+		KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty_sectors, 0);
 		KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.nr_free, limit);
 	}
 }
@@ -591,7 +596,7 @@ static void hdd_write_larger_than_the_cache_ends(struct kunit *test)
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_PTR_EQ(test, next_done(bench), &bench->cmds[i]);
 	run_out(bench);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty_sectors, 0);
 }
 
 /* Reads and writes that compete for the arm get it in turns. */
@@ -634,22 +639,25 @@ static void hdd_nearest_piece_is_the_nearest_of_all(struct kunit *test)
 
 			/* The same as admit() does. */
 			hdd->writes.nr_free--;
-			hdd->writes.dirty += 8;
+			hdd->writes.dirty_sectors += 8;
 			hdd_piece_add(hdd, lba, lba + 8);
 		}
 		hdd->arm.pass.to = below(bench, hdd->sectors) + 1;
-		hdd->arm.place = hdd_place(&hdd->geo, hdd->arm.pass.to - 1);
+		hdd->arm.place =
+			hdd_geo_find_place(&hdd->geo, hdd->arm.pass.to - 1);
 		at = below(bench, NSEC_PER_SEC);
-		best = VDISK_NEVER;
-		for (piece = hdd_piece_from(&hdd->writes, 0); piece;
+		best = VDISK_NEVER_NS;
+		for (piece = hdd_piece_find(&hdd->writes, 0); piece;
 		     piece = hdd_piece_next(piece))
-			best = min(best, hdd_reach(hdd, &piece->place, at));
-		piece = hdd_next_piece(hdd, at);
-		KUNIT_ASSERT_EQ(test, hdd_reach(hdd, &piece->place, at), best);
+			best = min(best,
+				   hdd_arm_reach_ns(hdd, &piece->place, at));
+		piece = hdd_arm_find_piece(hdd, at);
+		KUNIT_ASSERT_EQ(test, hdd_arm_reach_ns(hdd, &piece->place, at),
+				best);
 		while (hdd->writes.pieces.rb_node) {
-			hdd->writes.dirty -= 8;
+			hdd->writes.dirty_sectors -= 8;
 			hdd_piece_free(&hdd->writes,
-				       hdd_piece_from(&hdd->writes, 0));
+				       hdd_piece_find(&hdd->writes, 0));
 		}
 	}
 }
@@ -664,11 +672,11 @@ static void hdd_flush_ends_when_all_is_on_the_platter(struct kunit *test)
 		submit(bench, VDISK_WRITE, random_pos(bench, SZ_4K), SZ_4K);
 		next_done(bench);
 	}
-	KUNIT_EXPECT_GT(test, hdd_of(bench)->writes.dirty, 0);
+	KUNIT_EXPECT_GT(test, hdd_of(bench)->writes.dirty_sectors, 0);
 	flush = submit(bench, VDISK_FLUSH, 0, 0);
 	later = submit(bench, VDISK_WRITE, SZ_1G, SZ_4K);
 	KUNIT_EXPECT_PTR_EQ(test, next_done(bench), flush);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty_sectors, 0);
 	/* 50 pieces in a good order. */
 	KUNIT_EXPECT_GT(test, bench->now, 100 * NSEC_PER_MSEC);
 	KUNIT_EXPECT_LT(test, bench->now, 500 * NSEC_PER_MSEC);
@@ -688,8 +696,8 @@ static void hdd_flush_waits_for_writes_on_the_way(struct kunit *test)
 	submit(bench, VDISK_FLUSH, 0, 0);
 	for (i = 0; i <= 20; i++)
 		KUNIT_EXPECT_PTR_EQ(test, next_done(bench), &bench->cmds[i]);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 0);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.destages, 20);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty_sectors, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.counters.nr_destages, 20);
 }
 
 /* A read's data cross the link while they come off the platter. */
@@ -834,10 +842,11 @@ static void hdd_random_runs_lose_nothing(struct kunit *test)
 		has_ended = kunit_kcalloc(test, MAX_CMDS, sizeof(*has_ended),
 					  GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, has_ended);
-		while (bench->used < MAX_CMDS || bench->next != VDISK_NEVER) {
+		while (bench->used < MAX_CMDS ||
+		       bench->next != VDISK_NEVER_NS) {
 			if (below(bench, 100) < 50 && bench->used < MAX_CMDS)
 				random_command(bench, params.size);
-			else if (bench->next != VDISK_NEVER)
+			else if (bench->next != VDISK_NEVER_NS)
 				run_to(bench, max(bench->now, bench->next));
 
 			while ((cmd = vdisk_list_pop(&bench->done))) {
@@ -849,12 +858,13 @@ static void hdd_random_runs_lose_nothing(struct kunit *test)
 			}
 			bench->model->ops->stats(bench->model, bench->now,
 						 &stats);
-			KUNIT_ASSERT_EQ(test, bench->used, ended +
-					stats.in_service + stats.waiting);
+			KUNIT_ASSERT_EQ(test, bench->used,
+					ended + stats.nr_in_service +
+						stats.nr_waiting);
 			KUNIT_ASSERT_LE(test, stats.busy_ns, bench->now);
 		}
 		KUNIT_ASSERT_EQ(test, ended, MAX_CMDS);
-		KUNIT_ASSERT_EQ(test, hdd_of(bench)->writes.dirty, 0);
+		KUNIT_ASSERT_EQ(test, hdd_of(bench)->writes.dirty_sectors, 0);
 		KUNIT_ASSERT_EQ(test, hdd_of(bench)->writes.nr_free,
 				params.hdd.write_pieces);
 	}
@@ -911,9 +921,9 @@ static struct outcome *play(struct kunit *test,
 	while ((cmd = vdisk_list_pop(&bench->done)))
 		outcome->order[ended++] = cmd - bench->cmds;
 	KUNIT_EXPECT_EQ(test, ended, PLAYED);
-	outcome->busy_ns = hdd_of(bench)->arm.did.busy_ns;
-	hdd_counters(bench->model, bench->now, outcome->counters,
-		     ARRAY_SIZE(outcome->counters));
+	outcome->busy_ns = hdd_of(bench)->arm.counters.busy_ns;
+	hdd_get_counters(bench->model, bench->now, outcome->counters,
+			 ARRAY_SIZE(outcome->counters));
 	return outcome;
 }
 

@@ -51,9 +51,9 @@
 #include "vdisk.h"
 
 /* Limit of servers: above the tags of one queue, for disks with many queues. */
-#define VDISK_MAX_SERVERS	65536
+#define VDISK_SERVERS_MAX	65536
 /* 1 EiB: offsets in bytes stay positive. */
-#define VDISK_MAX_SIZE		BIT_ULL(60)
+#define VDISK_SIZE_BYTES_MAX		BIT_ULL(60)
 
 static const struct config_item_type vdisk_item_type;
 
@@ -134,14 +134,14 @@ int vdisk_parse_u64(const char *page, u64 *value)
 	return check_shl_overflow(*value, shift, value) ? -ERANGE : 0;
 }
 
-static u64 *vdisk_field(struct vdisk_item *vi, size_t field)
+static u64 *vdisk_param_ptr(struct vdisk_item *vi, size_t field)
 {
 	return (void *)&vi->params + field;
 }
 
 /* Set a value that is in range. It fails if the disk is on, unless @live. */
-static int vdisk_set(struct config_item *item, size_t field, u64 value,
-		     bool live)
+static int vdisk_set_param(struct config_item *item, size_t field, u64 value,
+			   bool live)
 {
 	struct vdisk_item *vi = to_vdisk_item(item);
 	int err = 0;
@@ -150,21 +150,21 @@ static int vdisk_set(struct config_item *item, size_t field, u64 value,
 	if (vi->vdisk && !live) {
 		err = -EBUSY;
 	} else {
-		*vdisk_field(vi, field) = value;
+		*vdisk_param_ptr(vi, field) = value;
 		if (vi->vdisk)
-			vdisk_change(vi->vdisk, &vi->params);
+			vdisk_change_params(vi->vdisk, &vi->params);
 	}
 	mutex_unlock(&vi->mutex);
 	return err;
 }
 
-static u64 vdisk_get(struct config_item *item, size_t field)
+static u64 vdisk_get_param(struct config_item *item, size_t field)
 {
 	struct vdisk_item *vi = to_vdisk_item(item);
 	u64 value;
 
 	mutex_lock(&vi->mutex);
-	value = *vdisk_field(vi, field);
+	value = *vdisk_param_ptr(vi, field);
 	mutex_unlock(&vi->mutex);
 	return value;
 }
@@ -179,7 +179,7 @@ static u64 vdisk_get(struct config_item *item, size_t field)
  */
 ssize_t vdisk_number_show(struct config_item *item, size_t field, char *page)
 {
-	return sysfs_emit(page, "%llu\n", vdisk_get(item, field));
+	return sysfs_emit(page, "%llu\n", vdisk_get_param(item, field));
 }
 
 /**
@@ -208,7 +208,7 @@ ssize_t vdisk_number_store(struct config_item *item, size_t field,
 		return -EINVAL;
 	if (range->power_of_2 && !is_power_of_2(value))
 		return -EINVAL;
-	return vdisk_set(item, field, value, range->live) ?: count;
+	return vdisk_set_param(item, field, value, range->live) ?: count;
 }
 
 /**
@@ -223,7 +223,7 @@ ssize_t vdisk_number_store(struct config_item *item, size_t field,
 ssize_t vdisk_choice_show(struct config_item *item, size_t field, char *page,
 			  const char * const names[])
 {
-	return sysfs_emit(page, "%s\n", names[vdisk_get(item, field)]);
+	return sysfs_emit(page, "%s\n", names[vdisk_get_param(item, field)]);
 }
 
 /**
@@ -245,30 +245,31 @@ ssize_t vdisk_choice_store(struct config_item *item, size_t field,
 
 	for (i = 0; i < nr_names; i++) {
 		if (sysfs_streq(page, names[i]))
-			return vdisk_set(item, field, i, false) ?: count;
+			return vdisk_set_param(item, field, i, false) ?: count;
 	}
 	return -EINVAL;
 }
 
-VDISK_NUMBER(size, size, .min = VDISK_PHYSICAL_BLOCK, .max = VDISK_MAX_SIZE,
-	     .multiple_of = VDISK_PHYSICAL_BLOCK);
+VDISK_NUMBER(size, size, .min = VDISK_PHYSICAL_BLOCK_BYTES,
+	     .max = VDISK_SIZE_BYTES_MAX,
+	     .multiple_of = VDISK_PHYSICAL_BLOCK_BYTES);
 VDISK_NUMBER(logical_block_size, logical_block_size, .min = SECTOR_SIZE,
-	     .max = VDISK_PHYSICAL_BLOCK, .power_of_2 = true);
+	     .max = VDISK_PHYSICAL_BLOCK_BYTES, .power_of_2 = true);
 VDISK_NUMBER(queue_depth, queue_depth, .min = 1, .max = BLK_MQ_MAX_DEPTH);
 VDISK_NUMBER(hw_queues, hw_queues, .min = 1, .max = nr_cpu_ids);
-VDISK_NUMBER(servers, servers, .min = 1, .max = VDISK_MAX_SERVERS,
+VDISK_NUMBER(servers, servers, .min = 1, .max = VDISK_SERVERS_MAX,
 	     .live = true);
 VDISK_NUMBER(read_ns, service_ns[VDISK_READ], .min = 1,
-	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+	     .max = VDISK_SERVICE_NS_MAX, .live = true);
 VDISK_NUMBER(write_ns, service_ns[VDISK_WRITE], .min = 1,
-	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+	     .max = VDISK_SERVICE_NS_MAX, .live = true);
 VDISK_NUMBER(trim_ns, service_ns[VDISK_TRIM], .min = 1,
-	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+	     .max = VDISK_SERVICE_NS_MAX, .live = true);
 VDISK_NUMBER(flush_ns, service_ns[VDISK_FLUSH], .min = 1,
-	     .max = VDISK_MAX_SERVICE_NS, .live = true);
-VDISK_NUMBER(read_bps, bps[VDISK_READ], .max = VDISK_MAX_BPS, .live = true);
-VDISK_NUMBER(write_bps, bps[VDISK_WRITE], .max = VDISK_MAX_BPS, .live = true);
-VDISK_NUMBER(jitter, jitter, .max = VDISK_MAX_JITTER, .live = true);
+	     .max = VDISK_SERVICE_NS_MAX, .live = true);
+VDISK_NUMBER(read_bps, bps[VDISK_READ], .max = VDISK_BPS_MAX, .live = true);
+VDISK_NUMBER(write_bps, bps[VDISK_WRITE], .max = VDISK_BPS_MAX, .live = true);
+VDISK_NUMBER(jitter, jitter, .max = VDISK_JITTER_MAX, .live = true);
 VDISK_NUMBER(seed, seed, .max = U64_MAX);
 VDISK_NUMBER(write_cache, write_cache, .max = 1);
 VDISK_CHOICE(store, store, "none", "memory");

@@ -25,9 +25,9 @@
 #include "model.h"
 
 /* A second is slow for any disk; ten leave room for a broken disk. */
-#define VDISK_MAX_SERVICE_NS	(10ULL * NSEC_PER_SEC)
+#define VDISK_SERVICE_NS_MAX	(10ULL * NSEC_PER_SEC)
 /* 1 TB/s: more than any bus, and bytes * 10^9 / bps is far from overflow. */
-#define VDISK_MAX_BPS		1000000000000ULL
+#define VDISK_BPS_MAX		1000000000000ULL
 
 struct vdisk;
 

@@ -28,16 +28,16 @@ static const char * const vdisk_state_names[] = {
 	[VDISK_STATE_CUT] = "cut",
 };
 
-static const char * const vdisk_trip_names[] = {
-	[VDISK_TRIP_ERROR] = "error",
-	[VDISK_TRIP_ERRORS] = "errors",
-	[VDISK_TRIP_LOST] = "lost",
-	[VDISK_TRIP_CUT] = "cut",
-	[VDISK_TRIP_CUT_ALL] = "cut-all",
+static const char * const vdisk_fault_names[] = {
+	[VDISK_FAULT_ERROR] = "error",
+	[VDISK_FAULT_ERRORS] = "errors",
+	[VDISK_FAULT_LOST] = "lost",
+	[VDISK_FAULT_CUT] = "cut",
+	[VDISK_FAULT_CUT_ALL] = "cut-all",
 };
 
 /* Read "START LENGTH read", or "write" or "readwrite" for the last word. */
-static int bad_range_parse(char *text, struct vdisk_bad_range *range)
+static int vdisk_parse_bad_range(char *text, struct vdisk_bad_range *range)
 {
 	char *start = strsep(&text, " ");
 	char *length = strsep(&text, " ");
@@ -94,7 +94,7 @@ static int vdisk_add_bad_range(struct vdisk_medium *medium,
 	int err = 0;
 
 	spin_lock(&medium->lock);
-	if (medium->count < VDISK_MAX_BAD_RANGES) {
+	if (medium->count < VDISK_BAD_RANGES_MAX) {
 		medium->ranges[medium->count] = *range;
 		WRITE_ONCE(medium->count, medium->count + 1);
 	} else {
@@ -117,7 +117,7 @@ static ssize_t vdisk_errors_store(struct config_item *item, const char *page,
 	if (!none) {
 		if (strscpy(text, page) < 0)
 			return -EINVAL;
-		err = bad_range_parse(strim(text), &range);
+		err = vdisk_parse_bad_range(strim(text), &range);
 		if (err)
 			return err;
 	}
@@ -143,7 +143,7 @@ CONFIGFS_ATTR(vdisk_, errors);
 static ssize_t vdisk_nth_write_show(struct config_item *item, char *page)
 {
 	struct vdisk_item *vi = to_vdisk_item(item);
-	enum vdisk_trip trip = VDISK_NO_TRIP;
+	enum vdisk_fault fault = VDISK_FAULT_NONE;
 	struct vdisk_medium *medium;
 	u64 left = 0;
 
@@ -151,33 +151,33 @@ static ssize_t vdisk_nth_write_show(struct config_item *item, char *page)
 	if (vi->vdisk) {
 		medium = vdisk_get_medium(vi->vdisk);
 		spin_lock(&medium->lock);
-		trip = medium->trip;
+		fault = medium->fault;
 		left = medium->writes_left;
 		spin_unlock(&medium->lock);
 	}
 	mutex_unlock(&vi->mutex);
-	if (trip == VDISK_NO_TRIP)
+	if (fault == VDISK_FAULT_NONE)
 		return sysfs_emit(page, "none\n");
-	return sysfs_emit(page, "%llu %s\n", left, vdisk_trip_names[trip]);
+	return sysfs_emit(page, "%llu %s\n", left, vdisk_fault_names[fault]);
 }
 
 /* Read "N WHAT", or "none". */
-static int trip_parse(char *text, u64 *left, enum vdisk_trip *trip)
+static int vdisk_parse_fault(char *text, u64 *left, enum vdisk_fault *fault)
 {
 	char *number = strsep(&text, " ");
 	int err, what;
 
 	*left = 0;
-	*trip = VDISK_NO_TRIP;
+	*fault = VDISK_FAULT_NONE;
 	if (!text)
 		return strcmp(number, "none") ? -EINVAL : 0;
 	err = vdisk_parse_u64(number, left);
 	if (err)
 		return err;
-	what = match_string(vdisk_trip_names, VDISK_NR_TRIPS, text);
+	what = match_string(vdisk_fault_names, VDISK_NR_FAULTS, text);
 	if (what < 0)
 		return what;
-	*trip = what;
+	*fault = what;
 	return *left ? 0 : -ERANGE;
 }
 
@@ -186,7 +186,7 @@ static ssize_t vdisk_nth_write_store(struct config_item *item,
 {
 	struct vdisk_item *vi = to_vdisk_item(item);
 	struct vdisk_medium *medium;
-	enum vdisk_trip trip;
+	enum vdisk_fault fault;
 	/* A number and a word. */
 	char text[32];
 	int err = 0;
@@ -194,7 +194,7 @@ static ssize_t vdisk_nth_write_store(struct config_item *item,
 
 	if (strscpy(text, page) < 0)
 		return -EINVAL;
-	err = trip_parse(strim(text), &left, &trip);
+	err = vdisk_parse_fault(strim(text), &left, &fault);
 	if (err)
 		return err;
 
@@ -202,7 +202,7 @@ static ssize_t vdisk_nth_write_store(struct config_item *item,
 	if (vi->vdisk) {
 		medium = vdisk_get_medium(vi->vdisk);
 		spin_lock(&medium->lock);
-		WRITE_ONCE(medium->trip, trip);
+		WRITE_ONCE(medium->fault, fault);
 		medium->writes_left = left;
 		spin_unlock(&medium->lock);
 	} else {

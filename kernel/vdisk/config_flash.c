@@ -39,26 +39,26 @@ VDISK_NUMBER(page_size, flash.page_size, .min = FTL_UNIT_BYTES,
 	     .max = FLASH_MAX_PAGE, .multiple_of = FTL_UNIT_BYTES);
 VDISK_NUMBER(block_pages, flash.block_pages, .min = 1, .max = U16_MAX);
 VDISK_NUMBER(spare, flash.spare, .min = 0, .max = FLASH_MAX_SPARE);
-VDISK_NUMBER(read_ns, flash.read_ns, .min = 1, .max = VDISK_MAX_SERVICE_NS,
+VDISK_NUMBER(read_ns, flash.read_ns, .min = 1, .max = VDISK_SERVICE_NS_MAX,
 	     .live = true);
 VDISK_NUMBER(cell_bits, flash.cell_bits, .min = 1, .max = FLASH_MAX_CELL_BITS);
 VDISK_NUMBER(read_step, flash.read_step, .max = FLASH_MAX_READ_STEP,
 	     .live = true);
 VDISK_NUMBER(program_ns, flash.program_ns, .min = 1,
-	     .max = VDISK_MAX_SERVICE_NS, .live = true);
-VDISK_NUMBER(erase_ns, flash.erase_ns, .min = 1, .max = VDISK_MAX_SERVICE_NS,
+	     .max = VDISK_SERVICE_NS_MAX, .live = true);
+VDISK_NUMBER(erase_ns, flash.erase_ns, .min = 1, .max = VDISK_SERVICE_NS_MAX,
 	     .live = true);
-VDISK_NUMBER(bus_bps, flash.bus_bps, .max = VDISK_MAX_BPS, .live = true);
-VDISK_NUMBER(cmd_ns, flash.cmd_ns, .max = VDISK_MAX_SERVICE_NS, .live = true);
+VDISK_NUMBER(bus_bps, flash.bus_bps, .max = VDISK_BPS_MAX, .live = true);
+VDISK_NUMBER(cmd_ns, flash.cmd_ns, .max = VDISK_SERVICE_NS_MAX, .live = true);
 VDISK_NUMBER(window, flash.window, .max = FLASH_MAX_WINDOW);
 VDISK_NUMBER(table_updates, flash.table_updates, .max = U32_MAX,
 	     .live = true);
-VDISK_NUMBER(table_ns, flash.table_ns, .max = VDISK_MAX_SERVICE_NS,
+VDISK_NUMBER(table_ns, flash.table_ns, .max = VDISK_SERVICE_NS_MAX,
 	     .live = true);
 VDISK_NUMBER(read_latency_ns, flash.read_latency_ns,
-	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+	     .max = VDISK_SERVICE_NS_MAX, .live = true);
 VDISK_NUMBER(write_latency_ns, flash.write_latency_ns,
-	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+	     .max = VDISK_SERVICE_NS_MAX, .live = true);
 VDISK_NUMBER(readahead, flash.readahead, .max = SZ_64M);
 VDISK_NUMBER(buffer, flash.buffer, .min = FTL_UNIT_BYTES, .max = SZ_2G);
 VDISK_NUMBER(gc_low, flash.gc_low, .min = 1, .max = FLASH_MAX_FREE);
@@ -67,9 +67,9 @@ VDISK_NUMBER(wear_gap, flash.wear_gap, .max = U32_MAX, .live = true);
 VDISK_NUMBER(copyback, flash.copyback, .max = 1, .live = true);
 VDISK_NUMBER(slc, flash.slc, .max = U32_MAX * 4096ULL);
 VDISK_NUMBER(slc_read_ns, flash.slc_read_ns, .min = 1,
-	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+	     .max = VDISK_SERVICE_NS_MAX, .live = true);
 VDISK_NUMBER(slc_program_ns, flash.slc_program_ns, .min = 1,
-	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+	     .max = VDISK_SERVICE_NS_MAX, .live = true);
 VDISK_NUMBER(fill, flash.fill, .max = 100);
 VDISK_CHOICE(precondition, flash.precondition,
 	     [VDISK_PRECONDITION_NONE] = "none",

@@ -23,7 +23,7 @@ VDISK_NUMBER(seek_avg_ns, hdd.seek_avg_ns, .max = HDD_MAX_TIME_NS);
 VDISK_NUMBER(seek_max_ns, hdd.seek_max_ns, .max = HDD_MAX_TIME_NS);
 VDISK_NUMBER(head_switch_ns, hdd.head_switch_ns, .max = HDD_MAX_TIME_NS);
 VDISK_NUMBER(heads, hdd.heads, .min = 1, .max = 64);
-VDISK_NUMBER(zones, hdd.zones, .min = 1, .max = VDISK_HDD_MAX_ZONES);
+VDISK_NUMBER(zones, hdd.zones, .min = 1, .max = VDISK_HDD_ZONES_MAX);
 VDISK_NUMBER(outer_bps, hdd.outer_bps, .min = HDD_MIN_BPS, .max = HDD_MAX_BPS);
 VDISK_NUMBER(inner_bps, hdd.inner_bps, .min = HDD_MIN_BPS, .max = HDD_MAX_BPS);
 VDISK_NUMBER(cache, hdd.cache, .max = 4ULL * SZ_1G);

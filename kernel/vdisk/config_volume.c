@@ -15,10 +15,10 @@
 #define VOLUME_MAX_BURST_NS	(86400ULL * NSEC_PER_SEC)
 
 VDISK_NUMBER(iops, volume.iops, .max = VOLUME_MAX_IOPS, .live = true);
-VDISK_NUMBER(bps, volume.bps, .max = VDISK_MAX_BPS, .live = true);
+VDISK_NUMBER(bps, volume.bps, .max = VDISK_BPS_MAX, .live = true);
 VDISK_NUMBER(burst_ns, volume.burst_ns, .max = VOLUME_MAX_BURST_NS,
 	     .live = true);
-VDISK_NUMBER(net_ns, volume.net_ns, .max = VDISK_MAX_SERVICE_NS, .live = true);
+VDISK_NUMBER(net_ns, volume.net_ns, .max = VDISK_SERVICE_NS_MAX, .live = true);
 VDISK_NUMBER(net_spread, volume.net_spread, .max = 1000, .live = true);
 
 static struct configfs_attribute *vdisk_volume_attrs[] = {

@@ -67,7 +67,7 @@
  * Bytes of a request. Larger than the block layer's default;
  * queue/max_sectors_kb may be raised up to it.
  */
-#define VDISK_MAX_REQUEST	SZ_32M
+#define VDISK_REQUEST_BYTES_MAX	SZ_32M
 
 /*
  * Segments of a request: the largest request that the block layer makes by
@@ -75,10 +75,10 @@
  * largest request that the disk accepts, as one of blktests does, needs that
  * much memory.
  */
-#define VDISK_MAX_SEGMENTS	320
+#define VDISK_SEGMENTS_MAX	320
 
 /* Bytes of a trim: the largest power of 2 that a u32 holds. */
-#define VDISK_MAX_TRIM		SZ_2G
+#define VDISK_TRIM_BYTES_MAX		SZ_2G
 
 /*
  * Per-request data. The owner of the request owns all of it, except the model's
@@ -87,7 +87,7 @@
 struct vdisk_request {
 	struct vdisk_cmd cmd;	/* command of the model */
 	blk_status_t status;	/* error found when it was queued */
-	enum vdisk_trip trip;	/* fault that it triggers */
+	enum vdisk_fault fault;	/* fault that it triggers */
 	u32 outages;		/* the disk's outages when it was queued */
 	union {
 		struct vdisk_write *write; /* the store's write, or NULL */
@@ -96,7 +96,7 @@ struct vdisk_request {
 };
 
 /* Set the timer if the model's next event is before its expiry. */
-static void vdisk_arm(struct vdisk *vdisk, u64 next, u64 now)
+static void vdisk_arm_timer(struct vdisk *vdisk, u64 next, u64 now)
 {
 	u64 ticks;
 
@@ -114,7 +114,8 @@ static void vdisk_arm(struct vdisk *vdisk, u64 next, u64 now)
 }
 
 /* Run the model. Count the commands that ended, which are added to @done. */
-static void vdisk_run(struct vdisk *vdisk, u64 now, struct vdisk_list *done)
+static void vdisk_run_model(struct vdisk *vdisk, u64 now,
+			    struct vdisk_list *done)
 {
 	struct vdisk_cmd *cmd;
 	u64 next;
@@ -127,11 +128,11 @@ static void vdisk_run(struct vdisk *vdisk, u64 now, struct vdisk_list *done)
 		vdisk->completed.requests[cmd->op]++;
 		vdisk->completed.bytes[cmd->op] += cmd->bytes;
 	}
-	vdisk_arm(vdisk, next, now);
+	vdisk_arm_timer(vdisk, next, now);
 }
 
 /* Complete commands, without the lock: completion may run the submitter's code. */
-static void vdisk_complete(struct vdisk_list *done)
+static void vdisk_complete_cmds(struct vdisk_list *done)
 {
 	struct vdisk_request *req;
 	struct vdisk_cmd *cmd;
@@ -143,23 +144,23 @@ static void vdisk_complete(struct vdisk_list *done)
 	}
 }
 
-static enum hrtimer_restart vdisk_timer(struct hrtimer *timer)
+static enum hrtimer_restart vdisk_timer_fn(struct hrtimer *timer)
 {
 	struct vdisk *vdisk = container_of(timer, struct vdisk, timer);
 	struct vdisk_list done;
 	unsigned long flags;
 
 	spin_lock_irqsave(&vdisk->lock, flags);
-	vdisk->armed_ns = VDISK_NEVER;
-	vdisk_run(vdisk, ktime_get_ns(), &done);
+	vdisk->armed_ns = VDISK_NEVER_NS;
+	vdisk_run_model(vdisk, ktime_get_ns(), &done);
 	spin_unlock_irqrestore(&vdisk->lock, flags);
 
-	vdisk_complete(&done);
+	vdisk_complete_cmds(&done);
 	return HRTIMER_NORESTART;
 }
 
 /* Fill a read with zeros, except bios whose data the sender ignores. */
-static void vdisk_zero(struct request *rq)
+static void vdisk_zero_read(struct request *rq)
 {
 	struct bio *bio;
 
@@ -197,13 +198,13 @@ static bool vdisk_set_cmd(struct vdisk_cmd *cmd, struct request *rq)
 }
 
 /* Copy the data of a request whose command is set. */
-static blk_status_t vdisk_move(struct vdisk *vdisk, struct request *rq)
+static blk_status_t vdisk_copy_data(struct vdisk *vdisk, struct request *rq)
 {
 	struct vdisk_request *req = blk_mq_rq_to_pdu(rq);
 
 	if (!vdisk->store) {
 		if (req->cmd.op == VDISK_READ)
-			vdisk_zero(rq);
+			vdisk_zero_read(rq);
 		return BLK_STS_OK;
 	}
 
@@ -246,31 +247,32 @@ static blk_status_t vdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 	/* Once, even if it is queued again after a lack of memory. */
 	if (!(bd->rq->rq_flags & RQF_DONTPREP)) {
 		bd->rq->rq_flags |= RQF_DONTPREP;
-		req->trip = vdisk_medium_trip(&vdisk->medium, cmd);
+		req->fault = vdisk_medium_take_fault(&vdisk->medium, cmd);
 	}
 
 	req->status = BLK_STS_OK;
 	req->write = NULL;
-	if (req->trip == VDISK_TRIP_ERROR || req->trip == VDISK_TRIP_ERRORS ||
-	    vdisk_medium_bad(&vdisk->medium, cmd))
+	if (req->fault == VDISK_FAULT_ERROR ||
+	    req->fault == VDISK_FAULT_ERRORS ||
+	    vdisk_medium_is_bad(&vdisk->medium, cmd))
 		req->status = BLK_STS_MEDIUM;
 	else
-		status = vdisk_move(vdisk, bd->rq);
+		status = vdisk_copy_data(vdisk, bd->rq);
 	if (status)
 		goto fail;
-	vdisk_trip(vdisk, req->trip);
+	vdisk_apply_fault(vdisk, req->fault);
 
 	blk_mq_start_request(bd->rq);
 	spin_lock_irqsave(&vdisk->lock, flags);
 	now = ktime_get_ns();
 	next = vdisk->model->ops->submit(vdisk->model, cmd, now);
-	vdisk_arm(vdisk, next, now);
+	vdisk_arm_timer(vdisk, next, now);
 	spin_unlock_irqrestore(&vdisk->lock, flags);
 	return BLK_STS_OK;
 
 fail:
 	if (status != BLK_STS_RESOURCE)
-		atomic64_inc(&vdisk->failed);
+		atomic64_inc(&vdisk->nr_failed);
 	return status;
 }
 
@@ -292,7 +294,7 @@ static void vdisk_complete_rq(struct request *rq)
 	if (req->outages != READ_ONCE(vdisk->outages))
 		status = BLK_STS_OFFLINE;
 	if (status)
-		atomic64_inc(&vdisk->failed);
+		atomic64_inc(&vdisk->nr_failed);
 	blk_mq_end_request(rq, status);
 }
 
@@ -300,7 +302,7 @@ static void vdisk_complete_rq(struct request *rq)
  * Every command ends, at a time that the model decides. Behind a deep queue of
  * slow commands this may exceed any timeout.
  */
-static enum blk_eh_timer_return vdisk_timeout(struct request *rq)
+static enum blk_eh_timer_return vdisk_timeout_rq(struct request *rq)
 {
 	return BLK_EH_RESET_TIMER;
 }
@@ -308,7 +310,7 @@ static enum blk_eh_timer_return vdisk_timeout(struct request *rq)
 static const struct blk_mq_ops vdisk_mq_ops = {
 	.queue_rq = vdisk_queue_rq,
 	.complete = vdisk_complete_rq,
-	.timeout = vdisk_timeout,
+	.timeout = vdisk_timeout_rq,
 };
 
 /* Set the identity of a disk (NAA 3): a hash of its name. */
@@ -356,7 +358,7 @@ static const struct block_device_operations vdisk_fops = {
  * with a stack dump from sysfs. A race with a concurrent user of the name still
  * ends there.
  */
-static bool vdisk_name_taken(struct gendisk *disk, const char *name)
+static bool vdisk_is_name_taken(struct gendisk *disk, const char *name)
 {
 	struct device *dev;
 
@@ -369,12 +371,12 @@ static int vdisk_add_disk(struct vdisk *vdisk, const char *name)
 {
 	struct queue_limits limits = {
 		.logical_block_size = vdisk->params.logical_block_size,
-		.physical_block_size = VDISK_PHYSICAL_BLOCK,
-		.io_min = VDISK_PHYSICAL_BLOCK,
-		.max_hw_sectors = VDISK_MAX_REQUEST >> SECTOR_SHIFT,
-		.max_segments = VDISK_MAX_SEGMENTS,
+		.physical_block_size = VDISK_PHYSICAL_BLOCK_BYTES,
+		.io_min = VDISK_PHYSICAL_BLOCK_BYTES,
+		.max_hw_sectors = VDISK_REQUEST_BYTES_MAX >> SECTOR_SHIFT,
+		.max_segments = VDISK_SEGMENTS_MAX,
 		.max_segment_size = UINT_MAX,
-		.max_hw_discard_sectors = VDISK_MAX_TRIM >> SECTOR_SHIFT,
+		.max_hw_discard_sectors = VDISK_TRIM_BYTES_MAX >> SECTOR_SHIFT,
 		.discard_granularity = vdisk->params.logical_block_size,
 	};
 	struct gendisk *disk;
@@ -401,7 +403,7 @@ static int vdisk_add_disk(struct vdisk *vdisk, const char *name)
 	set_capacity(disk, vdisk->params.size >> SECTOR_SHIFT);
 
 	err = -EEXIST;
-	if (!vdisk_name_taken(disk, name))
+	if (!vdisk_is_name_taken(disk, name))
 		err = device_add_disk(NULL, disk, vdisk_groups);
 	if (err)
 		put_disk(disk);
@@ -427,9 +429,9 @@ struct vdisk *vdisk_create(const char *name, const struct vdisk_params *params)
 
 	vdisk->params = *params;
 	spin_lock_init(&vdisk->lock);
-	hrtimer_setup(&vdisk->timer, vdisk_timer, CLOCK_MONOTONIC,
+	hrtimer_setup(&vdisk->timer, vdisk_timer_fn, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS_PINNED);
-	vdisk->armed_ns = VDISK_NEVER;
+	vdisk->armed_ns = VDISK_NEVER_NS;
 	vdisk_medium_init(&vdisk->medium);
 	vdisk_state_init(vdisk);
 
@@ -510,30 +512,30 @@ void vdisk_destroy(struct vdisk *vdisk)
 }
 
 /**
- * vdisk_change - change the parameters of a disk that is on
+ * vdisk_change_params - change the parameters of a disk that is on
  * @vdisk: the disk
  * @params: parameters, all in range; constant parameters are unchanged
  */
-void vdisk_change(struct vdisk *vdisk, const struct vdisk_params *params)
+void vdisk_change_params(struct vdisk *vdisk, const struct vdisk_params *params)
 {
 	struct vdisk_list done;
 	u64 now, next;
 
 	spin_lock_irq(&vdisk->lock);
 	now = ktime_get_ns();
-	vdisk_run(vdisk, now, &done);
+	vdisk_run_model(vdisk, now, &done);
 	next = vdisk->model->ops->change(vdisk->model, params, now);
-	vdisk_arm(vdisk, next, now);
+	vdisk_arm_timer(vdisk, next, now);
 	spin_unlock_irq(&vdisk->lock);
 
-	vdisk_complete(&done);
+	vdisk_complete_cmds(&done);
 }
 
 /**
  * vdisk_get_medium - return the medium of a disk
  * @vdisk: the disk
  *
- * Return: the medium, for vdisk_medium_bad().
+ * Return: the medium, for vdisk_medium_is_bad().
  */
 struct vdisk_medium *vdisk_get_medium(struct vdisk *vdisk)
 {

@@ -37,7 +37,7 @@ struct vdisk {
 	struct vdisk_medium medium; /* bad ranges; has its own lock */
 	struct list_head link;	/* entry in vdisk_disks; under its lock */
 	struct work_struct cut_work; /* applies a power cut to the contents */
-	atomic64_t failed;	/* requests that ended with an error */
+	atomic64_t nr_failed;	/* requests that ended with an error */
 
 	/* Protects the following fields, and all of the model. */
 	spinlock_t lock ____cacheline_aligned_in_smp;
@@ -45,7 +45,7 @@ struct vdisk {
 	u32 outages;		/* changes between ok and gone: odd if gone; same */
 	struct vdisk_model *model; /* decides when commands end */
 	struct hrtimer timer;	/* expires at @armed_ns */
-	u64 armed_ns;		/* time of the next event, ns, or VDISK_NEVER */
+	u64 armed_ns;		/* time of the next event, ns, or VDISK_NEVER_NS */
 	struct vdisk_completed completed; /* counters of completed requests */
 };
 
@@ -54,7 +54,7 @@ void vdisk_state_init(struct vdisk *vdisk);
 void vdisk_state_add(struct vdisk *vdisk);
 void vdisk_state_del(struct vdisk *vdisk);
 void vdisk_state_destroy(struct vdisk *vdisk);
-void vdisk_trip(struct vdisk *vdisk, enum vdisk_trip trip);
+void vdisk_apply_fault(struct vdisk *vdisk, enum vdisk_fault fault);
 
 /* disk_stats.c */
 void vdisk_stats_init(void);

@@ -29,14 +29,15 @@ static void vdisk_cut_work(struct work_struct *work)
 {
 	struct vdisk *vdisk = container_of(work, struct vdisk, cut_work);
 
-	vdisk_store_cut(vdisk->store);
+	vdisk_store_apply_cut(vdisk->store);
 }
 
 /*
  * Make a disk lost or cut, at once, from any state; if @if_ok only from ok. The
  * work of a cut may still be pending on return.
  */
-static void vdisk_go(struct vdisk *vdisk, enum vdisk_state state, bool if_ok)
+static void vdisk_enter_state(struct vdisk *vdisk, enum vdisk_state state,
+			      bool if_ok)
 {
 	unsigned long flags;
 
@@ -50,7 +51,7 @@ static void vdisk_go(struct vdisk *vdisk, enum vdisk_state state, bool if_ok)
 		WRITE_ONCE(vdisk->outages, vdisk->outages + 1);
 	WRITE_ONCE(vdisk->state, state);
 	if (vdisk->store && state == VDISK_STATE_CUT) {
-		vdisk_store_stop(vdisk->store);
+		vdisk_store_begin_cut(vdisk->store);
 		schedule_work(&vdisk->cut_work);
 	}
 unlock:
@@ -58,21 +59,21 @@ unlock:
 }
 
 /* Trigger the fault of a write that has been queued. */
-void vdisk_trip(struct vdisk *vdisk, enum vdisk_trip trip)
+void vdisk_apply_fault(struct vdisk *vdisk, enum vdisk_fault fault)
 {
 	unsigned long flags;
 
-	switch (trip) {
-	case VDISK_TRIP_LOST:
-		vdisk_go(vdisk, VDISK_STATE_LOST, true);
+	switch (fault) {
+	case VDISK_FAULT_LOST:
+		vdisk_enter_state(vdisk, VDISK_STATE_LOST, true);
 		break;
-	case VDISK_TRIP_CUT:
-		vdisk_go(vdisk, VDISK_STATE_CUT, true);
+	case VDISK_FAULT_CUT:
+		vdisk_enter_state(vdisk, VDISK_STATE_CUT, true);
 		break;
-	case VDISK_TRIP_CUT_ALL:
+	case VDISK_FAULT_CUT_ALL:
 		spin_lock_irqsave(&vdisk_disks_lock, flags);
 		list_for_each_entry(vdisk, &vdisk_disks, link)
-			vdisk_go(vdisk, VDISK_STATE_CUT, true);
+			vdisk_enter_state(vdisk, VDISK_STATE_CUT, true);
 		spin_unlock_irqrestore(&vdisk_disks_lock, flags);
 		break;
 	default:
@@ -86,7 +87,7 @@ void vdisk_state_init(struct vdisk *vdisk)
 	INIT_WORK(&vdisk->cut_work, vdisk_cut_work);
 }
 
-/* Add a disk to the list of disks that VDISK_TRIP_CUT_ALL affects. */
+/* Add a disk to the list of disks that VDISK_FAULT_CUT_ALL affects. */
 void vdisk_state_add(struct vdisk *vdisk)
 {
 	spin_lock_irq(&vdisk_disks_lock);
@@ -129,7 +130,7 @@ enum vdisk_state vdisk_get_state(const struct vdisk *vdisk)
 void vdisk_set_state(struct vdisk *vdisk, enum vdisk_state state)
 {
 	if (state != VDISK_STATE_OK) {
-		vdisk_go(vdisk, state, false);
+		vdisk_enter_state(vdisk, state, false);
 		flush_work(&vdisk->cut_work);
 		return;
 	}
@@ -139,7 +140,7 @@ void vdisk_set_state(struct vdisk *vdisk, enum vdisk_state state)
 	/* While gone, no fault triggers. Return to ok after the cut's work. */
 	flush_work(&vdisk->cut_work);
 	if (vdisk->store)
-		vdisk_store_restore(vdisk->store);
+		vdisk_store_restore_power(vdisk->store);
 	spin_lock_irq(&vdisk->lock);
 	WRITE_ONCE(vdisk->outages, vdisk->outages + 1);
 	WRITE_ONCE(vdisk->state, VDISK_STATE_OK);

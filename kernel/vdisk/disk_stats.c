@@ -29,8 +29,9 @@ static const char * const vdisk_op_names[] = {
 };
 
 /* Show the statistics of the model and of the store. */
-static void stats_show_more(struct seq_file *m, struct vdisk *vdisk,
-			    const struct vdisk_counter *counters, u32 count)
+static void vdisk_stats_show_model(struct seq_file *m, struct vdisk *vdisk,
+				   const struct vdisk_counter *counters,
+				   u32 count)
 {
 	struct vdisk_store_stats stored;
 	u32 i;
@@ -48,7 +49,7 @@ static void stats_show_more(struct seq_file *m, struct vdisk *vdisk,
 	seq_printf(m, "cut_kept %llu\n", stored.kept);
 }
 
-static int stats_show(struct seq_file *m, void *unused)
+static int vdisk_stats_show(struct seq_file *m, void *unused)
 {
 	struct vdisk *vdisk = m->private;
 	struct vdisk_model *model = vdisk->model;
@@ -60,7 +61,7 @@ static int stats_show(struct seq_file *m, void *unused)
 	u64 now;
 	int op;
 
-	counters = kvmalloc_array(VDISK_MAX_COUNTERS, sizeof(*counters),
+	counters = kvmalloc_array(VDISK_COUNTERS_MAX, sizeof(*counters),
 				  GFP_KERNEL);
 	if (!counters)
 		return -ENOMEM;
@@ -72,7 +73,7 @@ static int stats_show(struct seq_file *m, void *unused)
 	model->ops->stats(model, now, &stats);
 	if (model->ops->counters)
 		count = model->ops->counters(model, now, counters,
-					     VDISK_MAX_COUNTERS);
+					     VDISK_COUNTERS_MAX);
 	spin_unlock_irq(&vdisk->lock);
 
 	for (op = 0; op < VDISK_NR_OPS; op++) {
@@ -83,16 +84,16 @@ static int stats_show(struct seq_file *m, void *unused)
 				   bytes[op]);
 	}
 	seq_printf(m, "failed_requests %lld\n",
-		   (s64)atomic64_read(&vdisk->failed));
-	seq_printf(m, "in_service %u\n", stats.in_service);
-	seq_printf(m, "waiting %u\n", stats.waiting);
-	seq_printf(m, "waiting_max %u\n", stats.waiting_max);
+		   (s64)atomic64_read(&vdisk->nr_failed));
+	seq_printf(m, "in_service %u\n", stats.nr_in_service);
+	seq_printf(m, "waiting %u\n", stats.nr_waiting);
+	seq_printf(m, "waiting_max %u\n", stats.nr_waiting_max);
 	seq_printf(m, "busy_ns %llu\n", stats.busy_ns);
-	stats_show_more(m, vdisk, counters, count);
+	vdisk_stats_show_model(m, vdisk, counters, count);
 	kvfree(counters);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(stats);
+DEFINE_SHOW_ATTRIBUTE(vdisk_stats);
 
 /* Make the directory of the module. Without debugfs there are no statistics. */
 void vdisk_stats_init(void)
@@ -110,7 +111,8 @@ void vdisk_stats_exit(void)
 void vdisk_stats_add(struct vdisk *vdisk, const char *name)
 {
 	vdisk->debugfs = debugfs_create_dir(name, vdisk_debugfs);
-	debugfs_create_file("stats", 0444, vdisk->debugfs, vdisk, &stats_fops);
+	debugfs_create_file("stats", 0444, vdisk->debugfs, vdisk,
+			    &vdisk_stats_fops);
 }
 
 /* Remove the directory of a disk, after the last reader has left. */

@@ -17,7 +17,7 @@
 
 /* An event of a command. */
 struct vdisk_event {
-	u64 due;	/* time of the event, ns */
+	u64 due_ns;	/* time of the event, ns */
 	u64 seq;	/* position of the command in the order of submission */
 	struct vdisk_cmd *cmd; /* command */
 };
@@ -47,20 +47,21 @@ static inline struct vdisk_events *vdisk_events_create(u32 room)
 }
 
 /**
- * vdisk_events_next - return the time of the first event
+ * vdisk_events_next_ns - return the time of the first event
  * @events: the events
  *
- * Return: time of the first event, VDISK_NEVER if there is none.
+ * Return: time of the first event, VDISK_NEVER_NS if there is none.
  */
-static inline u64 vdisk_events_next(const struct vdisk_events *events)
+static inline u64 vdisk_events_next_ns(const struct vdisk_events *events)
 {
-	return events->count ? events->heap[0].due : VDISK_NEVER;
+	return events->count ? events->heap[0].due_ns : VDISK_NEVER_NS;
 }
 
-static inline bool vdisk_event_before(const struct vdisk_event *a,
-				      const struct vdisk_event *b)
+static inline bool vdisk_event_is_before(const struct vdisk_event *a,
+					 const struct vdisk_event *b)
 {
-	return a->due < b->due || (a->due == b->due && a->seq < b->seq);
+	return a->due_ns < b->due_ns ||
+	       (a->due_ns == b->due_ns && a->seq < b->seq);
 }
 
 /**
@@ -72,7 +73,7 @@ static inline bool vdisk_event_before(const struct vdisk_event *a,
 static inline void vdisk_events_add(struct vdisk_events *events, u64 due,
 				    struct vdisk_cmd *cmd)
 {
-	struct vdisk_event new = { .due = due, .seq = cmd->seq, .cmd = cmd };
+	struct vdisk_event new = { .due_ns = due, .seq = cmd->seq, .cmd = cmd };
 	u32 hole = events->count;
 
 	/* A command has one event at most: the caller exceeded max_cmds. */
@@ -83,7 +84,7 @@ static inline void vdisk_events_add(struct vdisk_events *events, u64 due,
 	while (hole) {
 		u32 parent = (hole - 1) / 2;
 
-		if (!vdisk_event_before(&new, &events->heap[parent]))
+		if (!vdisk_event_is_before(&new, &events->heap[parent]))
 			break;
 		events->heap[hole] = events->heap[parent];
 		hole = parent;
@@ -92,8 +93,8 @@ static inline void vdisk_events_add(struct vdisk_events *events, u64 due,
 }
 
 /* Replace the first event, which has been removed. */
-static inline void vdisk_events_sift(struct vdisk_events *events,
-				     struct vdisk_event new)
+static inline void vdisk_events_sift_down(struct vdisk_events *events,
+					  struct vdisk_event new)
 {
 	u32 count = events->count;
 	u32 hole = 0;
@@ -101,10 +102,10 @@ static inline void vdisk_events_sift(struct vdisk_events *events,
 
 	while ((child = 2 * hole + 1) < count) {
 		if (child + 1 < count &&
-		    vdisk_event_before(&events->heap[child + 1],
-				       &events->heap[child]))
+		    vdisk_event_is_before(&events->heap[child + 1],
+					  &events->heap[child]))
 			child++;
-		if (!vdisk_event_before(&events->heap[child], &new))
+		if (!vdisk_event_is_before(&events->heap[child], &new))
 			break;
 		events->heap[hole] = events->heap[child];
 		hole = child;
@@ -113,27 +114,27 @@ static inline void vdisk_events_sift(struct vdisk_events *events,
 }
 
 /**
- * vdisk_events_drop - remove the first event
+ * vdisk_events_del_first - remove the first event
  * @events: the events, not empty
  */
-static inline void vdisk_events_drop(struct vdisk_events *events)
+static inline void vdisk_events_del_first(struct vdisk_events *events)
 {
 	events->count--;
 	if (events->count)
-		vdisk_events_sift(events, events->heap[events->count]);
+		vdisk_events_sift_down(events, events->heap[events->count]);
 }
 
 /**
- * vdisk_events_replace - remove the first event and add another
+ * vdisk_events_replace_first - remove the first event and add another
  * @events: the events, not empty
  * @due: time of the new event
  * @cmd: command of the event
  */
-static inline void vdisk_events_replace(struct vdisk_events *events, u64 due,
-					struct vdisk_cmd *cmd)
+static inline void vdisk_events_replace_first(struct vdisk_events *events,
+					      u64 due, struct vdisk_cmd *cmd)
 {
-	vdisk_events_sift(events, (struct vdisk_event){
-		.due = due, .seq = cmd->seq, .cmd = cmd,
+	vdisk_events_sift_down(events, (struct vdisk_event){
+		.due_ns = due, .seq = cmd->seq, .cmd = cmd,
 	});
 }
 

@@ -16,18 +16,19 @@
 void vdisk_medium_init(struct vdisk_medium *medium)
 {
 	spin_lock_init(&medium->lock);
-	medium->trip = VDISK_NO_TRIP;
+	medium->fault = VDISK_FAULT_NONE;
 }
 
 /**
- * vdisk_medium_bad - return whether a command touches a bad range
+ * vdisk_medium_is_bad - return whether a command touches a bad range
  * @medium: the medium
  * @cmd: the command; only reads and writes touch the medium
  *
  * Context: queue_rq().
  * Return: whether it fails.
  */
-bool vdisk_medium_bad(struct vdisk_medium *medium, const struct vdisk_cmd *cmd)
+bool vdisk_medium_is_bad(struct vdisk_medium *medium,
+			 const struct vdisk_cmd *cmd)
 {
 	bool bad = false;
 	u32 i;
@@ -50,31 +51,32 @@ bool vdisk_medium_bad(struct vdisk_medium *medium, const struct vdisk_cmd *cmd)
 }
 
 /**
- * vdisk_medium_trip - return the fault that a command triggers
+ * vdisk_medium_take_fault - return the fault that a command triggers
  * @medium: the medium
  * @cmd: the command; all but reads count as writes
  *
  * Context: queue_rq(), once for each command.
- * Return: the fault, or VDISK_NO_TRIP.
+ * Return: the fault, or VDISK_FAULT_NONE.
  */
-enum vdisk_trip vdisk_medium_trip(struct vdisk_medium *medium,
-				  const struct vdisk_cmd *cmd)
+enum vdisk_fault vdisk_medium_take_fault(struct vdisk_medium *medium,
+					 const struct vdisk_cmd *cmd)
 {
-	enum vdisk_trip trip;
+	enum vdisk_fault fault;
 
-	if (READ_ONCE(medium->trip) == VDISK_NO_TRIP || cmd->op == VDISK_READ)
-		return VDISK_NO_TRIP;
+	if (READ_ONCE(medium->fault) == VDISK_FAULT_NONE ||
+	    cmd->op == VDISK_READ)
+		return VDISK_FAULT_NONE;
 
 	spin_lock(&medium->lock);
-	trip = medium->trip;
+	fault = medium->fault;
 	if (medium->writes_left > 1) {
 		medium->writes_left--;
-		trip = VDISK_NO_TRIP;
+		fault = VDISK_FAULT_NONE;
 	} else if (medium->writes_left) {
 		medium->writes_left = 0;
-	} else if (trip != VDISK_TRIP_ERRORS) {
-		trip = VDISK_NO_TRIP;
+	} else if (fault != VDISK_FAULT_ERRORS) {
+		fault = VDISK_FAULT_NONE;
 	}
 	spin_unlock(&medium->lock);
-	return trip;
+	return fault;
 }

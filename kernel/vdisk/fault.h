@@ -10,7 +10,7 @@
 #include <linux/types.h>
 
 /* Bad ranges of a disk: as many as fit in a page of text. */
-#define VDISK_MAX_BAD_RANGES	64
+#define VDISK_BAD_RANGES_MAX	64
 
 /* The state of a disk, as the host sees it. */
 enum vdisk_state {
@@ -20,14 +20,14 @@ enum vdisk_state {
 };
 
 /* The fault that a chosen write triggers. */
-enum vdisk_trip {
-	VDISK_TRIP_ERROR,	/* the write fails */
-	VDISK_TRIP_ERRORS,	/* the write and all later ones fail */
-	VDISK_TRIP_LOST,	/* the disk is lost */
-	VDISK_TRIP_CUT,		/* the power of the disk is cut */
-	VDISK_TRIP_CUT_ALL,	/* the power of all disks is cut */
-	VDISK_NR_TRIPS,
-	VDISK_NO_TRIP = VDISK_NR_TRIPS,
+enum vdisk_fault {
+	VDISK_FAULT_ERROR,	/* the write fails */
+	VDISK_FAULT_ERRORS,	/* the write and all later ones fail */
+	VDISK_FAULT_LOST,	/* the disk is lost */
+	VDISK_FAULT_CUT,	/* the power of the disk is cut */
+	VDISK_FAULT_CUT_ALL,	/* the power of all disks is cut */
+	VDISK_NR_FAULTS,
+	VDISK_FAULT_NONE = VDISK_NR_FAULTS,
 };
 
 /* A range of the medium that fails. */
@@ -43,16 +43,17 @@ struct vdisk_medium {
 	spinlock_t lock;	/* protects the rest; not taken in interrupts */
 	u32 count;		/* ranges in use; also read without the lock */
 	/* bad ranges, in the order in which they were set */
-	struct vdisk_bad_range ranges[VDISK_MAX_BAD_RANGES];
-	enum vdisk_trip trip;	/* the fault; also read without the lock */
+	struct vdisk_bad_range ranges[VDISK_BAD_RANGES_MAX];
+	enum vdisk_fault fault;	/* the fault; also read without the lock */
 	u64 writes_left;	/* writes until the fault; 0 = triggered */
 };
 
 struct vdisk_cmd;
 
 void vdisk_medium_init(struct vdisk_medium *medium);
-bool vdisk_medium_bad(struct vdisk_medium *medium, const struct vdisk_cmd *cmd);
-enum vdisk_trip vdisk_medium_trip(struct vdisk_medium *medium,
-				  const struct vdisk_cmd *cmd);
+bool vdisk_medium_is_bad(struct vdisk_medium *medium,
+			 const struct vdisk_cmd *cmd);
+enum vdisk_fault vdisk_medium_take_fault(struct vdisk_medium *medium,
+					 const struct vdisk_cmd *cmd);
 
 #endif /* ISOBLK_VDISK_FAULT_H */

@@ -45,8 +45,8 @@
  * A disk of this model. The device's lock protects all of it.
  *
  * Commands wait only while @servers or more are busy: after a decrease of
- * @servers, more may be. @held_ns lacks the ends of running services: as of
- * now, add @busy * now. The value wraps, but the sum is right.
+ * @servers, more may be. @service_ns_sum lacks the ends of running services: as of
+ * now, add @nr_busy * now. The value wraps, but the sum is right.
  */
 struct fixed {
 	struct vdisk_model model;	/* base */
@@ -57,12 +57,12 @@ struct fixed {
 	u64 seed;			/* seed of the jitter */
 	struct vdisk_link link[VDISK_NR_OPS]; /* links of reads and of writes */
 	u64 seq;			/* commands ever submitted */
-	u32 busy;			/* servers that hold a command */
-	u32 in_net;			/* commands in the network */
+	u32 nr_busy;			/* servers that hold a command */
+	u32 nr_in_net;			/* commands in the network */
 	struct vdisk_list waiting;	/* commands that wait */
 	u32 nr_waiting;			/* number of commands in @waiting */
-	u32 max_waiting;		/* maximum of waiting commands */
-	u64 held_ns;			/* sum of ends minus starts of services, ns */
+	u32 nr_waiting_max;		/* maximum of waiting commands */
+	u64 service_ns_sum;		/* sum of ends minus starts of services, ns */
 	struct vdisk_events *events;	/* events of commands not waiting */
 	struct vdisk_volume volume;	/* limits and network */
 };
@@ -72,7 +72,8 @@ static struct fixed *to_fixed(struct vdisk_model *model)
 	return container_of(model, struct fixed, model);
 }
 
-static void fixed_set(struct fixed *fixed, const struct vdisk_params *params)
+static void fixed_set_params(struct fixed *fixed,
+			     const struct vdisk_params *params)
 {
 	int op;
 
@@ -103,7 +104,7 @@ static struct vdisk_model *fixed_create(const struct vdisk_params *params,
 	fixed->model.ops = &vdisk_fixed_ops;
 	vdisk_list_init(&fixed->waiting);
 	vdisk_volume_init(&fixed->volume, params);
-	fixed_set(fixed, params);
+	fixed_set_params(fixed, params);
 	return &fixed->model;
 }
 
@@ -116,21 +117,21 @@ static void fixed_destroy(struct vdisk_model *model)
 }
 
 /* Start a command's service at time @at. Return when the service ends. */
-static u64 fixed_start(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
+static u64 fixed_start_cmd(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
 {
-	fixed->busy++;
-	fixed->held_ns -= at;
+	fixed->nr_busy++;
+	fixed->service_ns_sum -= at;
 	cmd->fixed.bps = fixed->bps[cmd->op];
 	cmd->fixed.served = false;
 	return at + vdisk_jitter(fixed->service_ns[cmd->op], fixed->jitter,
 				 fixed->seed, cmd->seq);
 }
 
-static struct vdisk_cmd *fixed_next_waiting(struct fixed *fixed)
+static struct vdisk_cmd *fixed_pop_waiting(struct fixed *fixed)
 {
 	struct vdisk_cmd *cmd = NULL;
 
-	if (fixed->busy < fixed->servers)
+	if (fixed->nr_busy < fixed->servers)
 		cmd = vdisk_list_pop(&fixed->waiting);
 	if (cmd)
 		fixed->nr_waiting--;
@@ -138,22 +139,22 @@ static struct vdisk_cmd *fixed_next_waiting(struct fixed *fixed)
 }
 
 /* Return the time of the next event. */
-static u64 fixed_next(const struct fixed *fixed)
+static u64 fixed_next_event_ns(const struct fixed *fixed)
 {
-	return min(vdisk_events_next(fixed->events), fixed->volume.due_ns);
+	return min(vdisk_events_next_ns(fixed->events), fixed->volume.due_ns);
 }
 
 /* Return the number of commands that wait, for tokens or for a server. */
-static u32 fixed_waiting(const struct fixed *fixed)
+static u32 fixed_count_waiting(const struct fixed *fixed)
 {
-	return fixed->nr_waiting + fixed->volume.nr_held;
+	return fixed->nr_waiting + fixed->volume.nr_waiting;
 }
 
 /* Process a command that arrives at the servers, past all limits. */
-static void fixed_arrive(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
+static void fixed_add_cmd(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
 {
-	if (fixed->busy < fixed->servers) {
-		vdisk_events_add(fixed->events, fixed_start(fixed, cmd, at),
+	if (fixed->nr_busy < fixed->servers) {
+		vdisk_events_add(fixed->events, fixed_start_cmd(fixed, cmd, at),
 				 cmd);
 	} else {
 		cmd->fixed.at_ns = at;
@@ -162,112 +163,113 @@ static void fixed_arrive(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
 	}
 }
 
-static u64 fixed_submit(struct vdisk_model *model, struct vdisk_cmd *cmd,
-			u64 now)
+static u64 fixed_submit_cmd(struct vdisk_model *model, struct vdisk_cmd *cmd,
+			    u64 now)
 {
 	struct fixed *fixed = to_fixed(model);
 
 	cmd->seq = fixed->seq++;
-	if (vdisk_volume_enter(&fixed->volume, cmd, now))
-		fixed_arrive(fixed, cmd, now);
-	fixed->max_waiting = max(fixed->max_waiting, fixed_waiting(fixed));
-	return fixed_next(fixed);
+	if (vdisk_volume_submit(&fixed->volume, cmd, now))
+		fixed_add_cmd(fixed, cmd, now);
+	fixed->nr_waiting_max =
+		max(fixed->nr_waiting_max, fixed_count_waiting(fixed));
+	return fixed_next_event_ns(fixed);
 }
 
 /* Free a server, which takes the next command if there is one. */
-static void fixed_free(struct fixed *fixed, u64 at)
+static void fixed_free_server(struct fixed *fixed, u64 at)
 {
 	struct vdisk_cmd *next;
 
-	fixed->busy--;
-	fixed->held_ns += at;
-	next = fixed_next_waiting(fixed);
+	fixed->nr_busy--;
+	fixed->service_ns_sum += at;
+	next = fixed_pop_waiting(fixed);
 	if (!next)
 		return;
 	/* If run() is late, it may have arrived after the server was free. */
-	at = fixed_start(fixed, next, max(at, next->fixed.at_ns));
+	at = fixed_start_cmd(fixed, next, max(at, next->fixed.at_ns));
 	vdisk_events_add(fixed->events, at, next);
 }
 
 /* Process the first event. */
-static void fixed_event(struct fixed *fixed, struct vdisk_list *done)
+static void fixed_handle_event(struct fixed *fixed, struct vdisk_list *done)
 {
 	struct vdisk_events *events = fixed->events;
-	u64 at = events->heap[0].due;
+	u64 at = events->heap[0].due_ns;
 	struct vdisk_cmd *cmd = events->heap[0].cmd;
 	u64 net_ns;
 
 	if (cmd->fixed.bps) {
-		at = vdisk_link_carry(&fixed->link[cmd->op], cmd->fixed.bps, at,
-				      cmd->bytes);
+		at = vdisk_link_transfer(&fixed->link[cmd->op], cmd->fixed.bps,
+					 at, cmd->bytes);
 		cmd->fixed.bps = 0;
-		vdisk_events_replace(events, at, cmd);
+		vdisk_events_replace_first(events, at, cmd);
 		return;
 	}
 
-	vdisk_events_drop(events);
+	vdisk_events_del_first(events);
 	if (!cmd->fixed.served) {
 		cmd->fixed.served = true;
-		fixed_free(fixed, at);
-		net_ns = vdisk_volume_net_ns(&fixed->volume, cmd->seq);
+		fixed_free_server(fixed, at);
+		net_ns = vdisk_volume_draw_net_ns(&fixed->volume, cmd->seq);
 		if (net_ns) {
-			fixed->in_net++;
+			fixed->nr_in_net++;
 			vdisk_events_add(events, at + net_ns, cmd);
 			return;
 		}
 	} else {
-		fixed->in_net--;
+		fixed->nr_in_net--;
 	}
 	vdisk_list_add(done, cmd);
 }
 
-static u64 fixed_run(struct vdisk_model *model, u64 now,
-		     struct vdisk_list *done)
+static u64 fixed_run_events(struct vdisk_model *model, u64 now,
+			    struct vdisk_list *done)
 {
 	struct fixed *fixed = to_fixed(model);
 	u64 next;
 
-	while ((next = fixed_next(fixed)) <= now) {
+	while ((next = fixed_next_event_ns(fixed)) <= now) {
 		if (next == fixed->volume.due_ns)
-			fixed_arrive(fixed, vdisk_volume_take(&fixed->volume),
-				     next);
+			fixed_add_cmd(fixed, vdisk_volume_pop(&fixed->volume),
+				      next);
 		else
-			fixed_event(fixed, done);
+			fixed_handle_event(fixed, done);
 	}
 	return next;
 }
 
-static u64 fixed_change(struct vdisk_model *model,
-			const struct vdisk_params *params, u64 now)
+static u64 fixed_change_params(struct vdisk_model *model,
+			       const struct vdisk_params *params, u64 now)
 {
 	struct fixed *fixed = to_fixed(model);
 	struct vdisk_cmd *cmd;
 
-	fixed_set(fixed, params);
-	vdisk_volume_change(&fixed->volume, params, now);
-	while ((cmd = fixed_next_waiting(fixed)))
-		vdisk_events_add(fixed->events, fixed_start(fixed, cmd, now),
-				 cmd);
-	return fixed_next(fixed);
+	fixed_set_params(fixed, params);
+	vdisk_volume_change_params(&fixed->volume, params, now);
+	while ((cmd = fixed_pop_waiting(fixed)))
+		vdisk_events_add(fixed->events,
+				 fixed_start_cmd(fixed, cmd, now), cmd);
+	return fixed_next_event_ns(fixed);
 }
 
-static void fixed_stats(struct vdisk_model *model, u64 now,
-			struct vdisk_stats *stats)
+static void fixed_get_stats(struct vdisk_model *model, u64 now,
+			    struct vdisk_stats *stats)
 {
 	struct fixed *fixed = to_fixed(model);
 
-	stats->in_service = fixed->busy + fixed->in_net;
-	stats->waiting = fixed_waiting(fixed);
-	stats->waiting_max = fixed->max_waiting;
-	stats->busy_ns = fixed->held_ns + fixed->busy * now;
+	stats->nr_in_service = fixed->nr_busy + fixed->nr_in_net;
+	stats->nr_waiting = fixed_count_waiting(fixed);
+	stats->nr_waiting_max = fixed->nr_waiting_max;
+	stats->busy_ns = fixed->service_ns_sum + fixed->nr_busy * now;
 }
 
 const struct vdisk_model_ops vdisk_fixed_ops = {
 	.name = "fixed",
 	.create = fixed_create,
 	.destroy = fixed_destroy,
-	.submit = fixed_submit,
-	.run = fixed_run,
-	.change = fixed_change,
-	.stats = fixed_stats,
+	.submit = fixed_submit_cmd,
+	.run = fixed_run_events,
+	.change = fixed_change_params,
+	.stats = fixed_get_stats,
 };

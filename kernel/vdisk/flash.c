@@ -35,7 +35,7 @@
  * collection, if that has to precede programs (ftl.c); a program of the host, if
  * there is a full row, or part of one that has to be written; other collection. No
  * operation is interrupted: a read waits for the running one, which makes the tail
- * of reads alongside writes. After FLASH_READS_FIRST reads in a row one write
+ * of reads alongside writes. After FLASH_READ_STREAK_MAX reads in a row one write
  * operation has its turn, or a deep queue of reads would stop writes for ever.
  *
  * The buffer is made of units, and a unit stays until its program has ended. A
@@ -127,118 +127,121 @@ static struct flash *to_flash(struct vdisk_model *model)
 }
 
 /* Start all operations that an event has made possible. */
-static void settle(struct flash *flash, u64 at)
+static void flash_start_ops(struct flash *flash, u64 at)
 {
-	flash_send(flash, at);
+	flash_host_send(flash, at);
 	while (flash->dies.nr_kicked) {
-		flash_dies_next(flash, at);
-		flash_send(flash, at);
+		flash_dies_start_next(flash, at);
+		flash_host_send(flash, at);
 	}
 }
 
 /* Process the event of a leaf of the tree. */
-static void event(struct flash *flash, u32 leaf, u64 at,
-		  struct vdisk_list *done)
+static void flash_handle_event(struct flash *flash, u32 leaf, u64 at,
+			       struct vdisk_list *done)
 {
 	if (leaf < flash->dies.nr) {
-		flash_die_event(flash, leaf, at);
+		flash_die_handle_event(flash, leaf, at);
 		return;
 	}
 	switch ((enum flash_leaf)(leaf - flash->dies.nr)) {
 	case FLASH_CONTROLLER:
-		flash_take(flash, at);
+		flash_host_take(flash, at);
 		break;
 	case FLASH_LINK:
-		flash_crossed(flash, at);
+		flash_host_end_transfer(flash, at);
 		break;
 	case FLASH_READ_END:
-		flash_end_read(flash, at, done);
+		flash_end_first_read(flash, at, done);
 		break;
 	case FLASH_WRITE_END:
-		flash_end_other(flash, at, done);
+		flash_end_first_other(flash, at, done);
 		break;
 	default:
-		flash_idle(flash, at);
+		flash_host_start_idle(flash, at);
 		break;
 	}
 }
 
 /* Return when a command can end next: see the head of this file. */
-static u64 flash_next(const struct flash *flash)
+static u64 flash_next_end_ns(const struct flash *flash)
 {
 	const struct flash_tree *tree = &flash->tree;
-	u64 latency = min(flash->p.read_latency_ns, flash->p.write_latency_ns);
-	u64 first = flash_tree_first(tree)->due;
+	u64 latency = min(flash->params.read_latency_ns,
+			  flash->params.write_latency_ns);
+	u64 first = flash_tree_get_first(tree)->due_ns;
 
-	if (first == VDISK_NEVER)
+	if (first == VDISK_NEVER_NS)
 		return first;
-	return min3(flash_tree_due(tree, flash_leaf(flash, FLASH_READ_END)),
-		    flash_tree_due(tree, flash_leaf(flash, FLASH_WRITE_END)),
+	return min3(flash_tree_get_due(tree, flash_leaf(flash, FLASH_READ_END)),
+		    flash_tree_get_due(tree,
+				       flash_leaf(flash, FLASH_WRITE_END)),
 		    first + latency);
 }
 
-static u64 flash_submit(struct vdisk_model *model, struct vdisk_cmd *cmd,
-			u64 now)
+static u64 flash_submit_cmd(struct vdisk_model *model, struct vdisk_cmd *cmd,
+			    u64 now)
 {
 	struct flash *flash = to_flash(model);
 
-	flash_arrive(flash, cmd, now);
-	return flash_next(flash);
+	flash_host_submit(flash, cmd, now);
+	return flash_next_end_ns(flash);
 }
 
-static u64 flash_run(struct vdisk_model *model, u64 now,
-		     struct vdisk_list *done)
+static u64 flash_run_events(struct vdisk_model *model, u64 now,
+			    struct vdisk_list *done)
 {
 	struct flash *flash = to_flash(model);
-	const struct flash_event *first = flash_tree_first(&flash->tree);
+	const struct flash_event *first = flash_tree_get_first(&flash->tree);
 
-	flash->ends.instant = NULL;
-	while (first->due <= now) {
-		u64 at = first->due;
+	flash->ends.instant_first = NULL;
+	while (first->due_ns <= now) {
+		u64 at = first->due_ns;
 
-		event(flash, first->leaf, at, done);
+		flash_handle_event(flash, first->leaf, at, done);
 		/* First process all commands of one instant. */
-		if (first->due != at ||
+		if (first->due_ns != at ||
 		    first->leaf != flash_leaf(flash, FLASH_CONTROLLER))
-			settle(flash, at);
+			flash_start_ops(flash, at);
 	}
-	return flash_next(flash);
+	return flash_next_end_ns(flash);
 }
 
 /* Set the parameters that may change. */
-static void flash_set(struct flash *flash, const struct vdisk_params *params)
+static void flash_set_params(struct flash *flash,
+			     const struct vdisk_params *params)
 {
-	flash->p = params->flash;
-	flash->set.bps[VDISK_READ] = params->bps[VDISK_READ];
-	flash->set.bps[VDISK_WRITE] = params->bps[VDISK_WRITE];
-	flash->set.write_cache = params->write_cache;
-	flash->set.jitter = params->jitter;
+	flash->params = params->flash;
+	flash->settings.bps[VDISK_READ] = params->bps[VDISK_READ];
+	flash->settings.bps[VDISK_WRITE] = params->bps[VDISK_WRITE];
+	flash->settings.write_cache = params->write_cache;
+	flash->settings.jitter = params->jitter;
 }
 
-static u64 flash_change(struct vdisk_model *model,
-			const struct vdisk_params *params, u64 now)
+static u64 flash_change_params(struct vdisk_model *model,
+			       const struct vdisk_params *params, u64 now)
 {
 	struct flash *flash = to_flash(model);
 
-	flash_set(flash, params);
-	ftl_set_wear_gap(flash->ftl, flash->p.wear_gap);
-	return flash_next(flash);
+	flash_set_params(flash, params);
+	ftl_set_wear_gap(flash->ftl, flash->params.wear_gap);
+	return flash_next_end_ns(flash);
 }
 
-static void flash_stats(struct vdisk_model *model, u64 now,
-			struct vdisk_stats *stats)
+static void flash_get_stats(struct vdisk_model *model, u64 now,
+			    struct vdisk_stats *stats)
 {
 	struct flash *flash = to_flash(model);
 	const struct flash_load *load = &flash->load;
 
-	stats->in_service = load->held - load->waiting;
-	stats->waiting = load->waiting;
-	stats->waiting_max = load->waiting_max;
-	stats->busy_ns = flash->dies.held_ns + flash->dies.busy * now;
+	stats->nr_in_service = load->nr_cmds - load->nr_waiting;
+	stats->nr_waiting = load->nr_waiting;
+	stats->nr_waiting_max = load->nr_waiting_max;
+	stats->busy_ns = flash->dies.service_ns_sum + flash->dies.nr_busy * now;
 }
 
-static u32 flash_counters(struct vdisk_model *model, u64 now,
-			  struct vdisk_counter *out, u32 room)
+static u32 flash_get_counters(struct vdisk_model *model, u64 now,
+			      struct vdisk_counter *out, u32 room)
 {
 	struct flash *flash = to_flash(model);
 	const struct ftl_counters *ftl = ftl_counters(flash->ftl);
@@ -247,11 +250,11 @@ static u32 flash_counters(struct vdisk_model *model, u64 now,
 
 	ftl_wear(flash->ftl, &wear_min, &wear_max);
 	for (i = 0; i < flash->dies.nr; i++) {
-		const struct flash_op *op = &flash->dies.die[i].op;
+		const struct flash_op *op = &flash->dies.dies[i].op;
 		u64 busy = op->busy_ns;
 
 		if (op->state != FLASH_IDLE)
-			busy += now - op->since;
+			busy += now - op->start_ns;
 		busy_sum += busy;
 		busy_min = min(busy_min, busy);
 		busy_max = max(busy_max, busy);
@@ -267,17 +270,18 @@ static u32 flash_counters(struct vdisk_model *model, u64 now,
 		{ "wear_moves", ftl->wear_moves },
 		{ "wear_min", wear_min },
 		{ "wear_max", wear_max },
-		{ "buffer_reads", flash->host.hits },
-		{ "buffer_merges", flash->buffer.merges },
-		{ "buffer_used", flash->buffer.nr - flash->buffer.room },
-		{ "write_stalls", flash->host.stalls },
-		{ "table_writes", flash->host.table.written },
-		{ "readahead_pages", flash->ahead.asked },
-		{ "readahead_hits", flash->ahead.hits },
+		{ "buffer_reads", flash->host.nr_hits },
+		{ "buffer_merges", flash->buffer.nr_merges },
+		{ "buffer_used",
+		  flash->buffer.nr_entries - flash->buffer.room },
+		{ "write_stalls", flash->host.nr_stalls },
+		{ "table_writes", flash->host.table.nr_written },
+		{ "readahead_pages", flash->ahead.nr_asked },
+		{ "readahead_hits", flash->ahead.nr_hits },
 		{ "die_busy_ns", busy_sum },
 		{ "die_busy_min_ns", busy_min },
 		{ "die_busy_max_ns", busy_max },
-		{ "flash_pages", ftl_flash_units(flash->ftl) },
+		{ "flash_pages", ftl_get_flash_units(flash->ftl) },
 		{ "map_bytes", ftl_memory(flash->ftl) },
 	};
 
@@ -302,8 +306,8 @@ static void flash_destroy(struct vdisk_model *model)
 }
 
 /* Check conditions between parameters, and compute the sizes. */
-static int flash_geometry(const struct vdisk_params *params,
-			  struct ftl_geometry *geo)
+static int flash_compute_geometry(const struct vdisk_params *params,
+				  struct ftl_geometry *geo)
 {
 	const struct vdisk_flash_params *p = &params->flash;
 	u64 units = DIV_ROUND_UP_ULL(params->size, FTL_UNIT_BYTES);
@@ -334,11 +338,11 @@ static int flash_geometry(const struct vdisk_params *params,
 	*geo = (struct ftl_geometry){
 		.dies = dies,
 		.units = units,
-		.page = page,
-		.row = page * p->planes,
-		.block = block,
-		.spare = p->spare,
-		.slc = DIV_ROUND_UP_ULL(p->slc, FTL_UNIT_BYTES),
+		.page_units = page,
+		.row_units = page * p->planes,
+		.block_units = block,
+		.spare_per_mille = p->spare,
+		.slc_units = DIV_ROUND_UP_ULL(p->slc, FTL_UNIT_BYTES),
 		.gc_low = p->gc_low,
 		.gc_high = p->gc_high,
 	};
@@ -347,7 +351,7 @@ static int flash_geometry(const struct vdisk_params *params,
 
 static void flash_init_lists(struct flash *flash)
 {
-	vdisk_list_init(&flash->ends.reading);
+	vdisk_list_init(&flash->ends.reads);
 	vdisk_list_init(&flash->ends.others);
 }
 
@@ -359,14 +363,14 @@ static int flash_init(struct flash *flash, const struct vdisk_params *params,
 	struct ftl *ftl;
 	int err;
 
-	flash_set(flash, params);
+	flash_set_params(flash, params);
 	flash_init_lists(flash);
 	err = flash_tree_init(&flash->tree, geo->dies + FLASH_NR_LEAVES) ?:
 	      flash_controller_init(&flash->controller, params->hw_queues,
 				    params->seed) ?:
 	      flash_host_init(&flash->host, geo->units) ?:
-	      flash_dies_init(&flash->dies, geo->dies, geo->row, p->channels,
-			      params->seed) ?:
+	      flash_dies_init(&flash->dies, geo->dies, geo->row_units,
+			      p->channels, params->seed) ?:
 	      flash_buffer_init(&flash->buffer,
 				max_t(u64, p->buffer >> FTL_UNIT_SHIFT, 1),
 				max_cmds) ?:
@@ -392,7 +396,7 @@ static struct vdisk_model *flash_create(const struct vdisk_params *params,
 	struct flash *flash;
 	int err;
 
-	err = flash_geometry(params, &geo);
+	err = flash_compute_geometry(params, &geo);
 	if (err)
 		return ERR_PTR(err);
 
@@ -413,9 +417,9 @@ const struct vdisk_model_ops vdisk_flash_ops = {
 	.name = "flash",
 	.create = flash_create,
 	.destroy = flash_destroy,
-	.submit = flash_submit,
-	.run = flash_run,
-	.change = flash_change,
-	.stats = flash_stats,
-	.counters = flash_counters,
+	.submit = flash_submit_cmd,
+	.run = flash_run_events,
+	.change = flash_change_params,
+	.stats = flash_get_stats,
+	.counters = flash_get_counters,
 };

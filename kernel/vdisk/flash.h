@@ -51,9 +51,9 @@ struct vdisk_flash_params {
 /* Fields of the model "flash" in a command. */
 struct vdisk_flash_cmd {
 	u64 at_ns;	/* time at which it leaves its queue, ns */
-	u32 unit;	/* number of the next unit to be issued */
-	u32 units;	/* number of units to be issued */
-	u32 left;	/* number of issued units that it waits for */
+	u32 next_unit;	/* number of the next unit to be issued */
+	u32 nr_units;	/* number of units to be issued */
+	u32 nr_pending;	/* number of issued units that it waits for */
 	u32 epoch;	/* last epoch of the buffer that a flush waits for */
 	bool started;	/* whether a write has had the link */
 };

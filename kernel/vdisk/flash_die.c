@@ -26,36 +26,38 @@
 #include "random.h"
 
 /* Reads of a die in a row before one of its waiting writes. */
-#define FLASH_READS_FIRST	16
+#define FLASH_READ_STREAK_MAX	16
 
 /* Create idle dies. The caller destroys them, even if that failed. */
 int flash_dies_init(struct flash_dies *dies, u32 nr, u32 row, u32 channels,
 		    u64 seed)
 {
-	u32 reads = nr * FLASH_READS_A_DIE;
+	u32 reads = nr * FLASH_READS_PER_DIE;
 	u32 i;
 
 	dies->nr = nr;
-	dies->row = row;
-	dies->die = kvcalloc(nr, sizeof(*dies->die), GFP_KERNEL);
-	dies->channel = kvcalloc(channels, sizeof(*dies->channel), GFP_KERNEL);
-	dies->reads.slot = kvcalloc(reads, sizeof(*dies->reads.slot),
-				    GFP_KERNEL);
+	dies->row_units = row;
+	dies->dies = kvcalloc(nr, sizeof(*dies->dies), GFP_KERNEL);
+	dies->channels =
+		kvcalloc(channels, sizeof(*dies->channels), GFP_KERNEL);
+	dies->reads.slots =
+		kvcalloc(reads, sizeof(*dies->reads.slots), GFP_KERNEL);
 	dies->kicked = kvcalloc(nr, sizeof(*dies->kicked), GFP_KERNEL);
-	if (!dies->die || !dies->channel || !dies->reads.slot || !dies->kicked)
+	if (!dies->dies || !dies->channels || !dies->reads.slots ||
+	    !dies->kicked)
 		return -ENOMEM;
 
 	for (i = 0; i < nr; i++) {
-		struct flash_die *die = &dies->die[i];
+		struct flash_die *die = &dies->dies[i];
 
-		die->latched = FLASH_NIL;
-		die->reads = FLASH_NIL;
+		die->latched_row = FLASH_NIL;
+		die->first_read = FLASH_NIL;
 		die->dirty.first = FLASH_NIL;
 		die->dirty.last = FLASH_NIL;
 		die->op.seed = vdisk_random(seed, i);
 	}
 	for (i = 0; i < reads; i++)
-		dies->reads.slot[i].next = i + 1 < reads ? i + 1 : FLASH_NIL;
+		dies->reads.slots[i].next = i + 1 < reads ? i + 1 : FLASH_NIL;
 	return 0;
 }
 
@@ -63,15 +65,15 @@ int flash_dies_init(struct flash_dies *dies, u32 nr, u32 row, u32 channels,
 void flash_dies_destroy(struct flash_dies *dies)
 {
 	kvfree(dies->kicked);
-	kvfree(dies->reads.slot);
-	kvfree(dies->channel);
-	kvfree(dies->die);
+	kvfree(dies->reads.slots);
+	kvfree(dies->channels);
+	kvfree(dies->dies);
 }
 
 /* Kick a die: it may now have an operation to start. */
-void flash_kick(struct flash_dies *dies, u32 nr)
+void flash_die_kick(struct flash_dies *dies, u32 nr)
 {
-	struct flash_die *die = &dies->die[nr];
+	struct flash_die *die = &dies->dies[nr];
 
 	if (die->kicked || die->op.state != FLASH_IDLE)
 		return;
@@ -80,35 +82,37 @@ void flash_kick(struct flash_dies *dies, u32 nr)
 }
 
 /* Start an operation of a die at time @at. The caller sets its event. */
-static void hold(struct flash_dies *dies, struct flash_die *die,
-		 enum flash_state state, u64 at)
+static void flash_die_begin_op(struct flash_dies *dies, struct flash_die *die,
+			       enum flash_state state, u64 at)
 {
 	die->op.state = state;
-	die->op.since = at;
-	die->op.number++;
-	die->latched = FLASH_NIL;
-	dies->busy++;
-	dies->held_ns -= at;
+	die->op.start_ns = at;
+	die->op.nr_started++;
+	die->latched_row = FLASH_NIL;
+	dies->nr_busy++;
+	dies->service_ns_sum -= at;
 }
 
 /* End the operation of a die. */
-static void release(struct flash *flash, u32 nr, u64 at)
+static void flash_die_end_op(struct flash *flash, u32 nr, u64 at)
 {
 	struct flash_dies *dies = &flash->dies;
-	struct flash_op *op = &dies->die[nr].op;
+	struct flash_op *op = &dies->dies[nr].op;
 
 	op->state = FLASH_IDLE;
-	op->busy_ns += at - op->since;
-	dies->busy--;
-	dies->held_ns += at;
-	flash_tree_set(&flash->tree, nr, VDISK_NEVER);
-	flash_kick(dies, nr);
+	op->busy_ns += at - op->start_ns;
+	dies->nr_busy--;
+	dies->service_ns_sum += at;
+	flash_tree_set_due(&flash->tree, nr, VDISK_NEVER_NS);
+	flash_die_kick(dies, nr);
 }
 
 /* Return the time of a die's current operation, of average @ns, with jitter. */
-static u64 jitter(const struct flash *flash, const struct flash_op *op, u64 ns)
+static u64 flash_die_op_ns(const struct flash *flash, const struct flash_op *op,
+			   u64 ns)
 {
-	return vdisk_jitter(ns, flash->set.jitter, op->seed, op->number);
+	return vdisk_jitter(ns, flash->settings.jitter, op->seed,
+			    op->nr_started);
 }
 
 /*
@@ -118,81 +122,82 @@ static u64 jitter(const struct flash *flash, const struct flash_op *op, u64 ns)
  * comparing with 2^k levels. So pages are of n kinds, row after row, with
  * different numbers of sensings. The mean of these, (2^n - 1) / n, takes read_ns.
  */
-static u64 sense_ns(const struct flash *flash, u32 slot)
+static u64 flash_die_sense_ns(const struct flash *flash, u32 slot)
 {
-	const struct vdisk_flash_params *p = &flash->p;
+	const struct vdisk_flash_params *p = &flash->params;
 	u32 bits = p->cell_bits;
 	s64 more;
 
-	if (ftl_is_slc(flash->ftl, slot))
+	if (ftl_slot_is_slc(flash->ftl, slot))
 		return p->slc_read_ns;
 	if (bits == 1)
 		return p->read_ns;
 	/* In units of 1 / n: sensings of this kind, less the mean. */
-	more = (s64)(bits << slot / flash->dies.row % bits) - (BIT(bits) - 1);
+	more = (s64)(bits << slot / flash->dies.row_units % bits) -
+	       (BIT(bits) - 1);
 	return p->read_ns + div_s64(more * (s64)(p->read_ns * p->read_step),
 				    1000 * bits);
 }
 
 /* Transfer units over a die's channel. Return the time at which that ends. */
-static u64 carry(struct flash *flash, u32 nr, u64 at, u32 units)
+static u64 flash_die_transfer(struct flash *flash, u32 nr, u64 at, u32 units)
 {
-	u32 channel = nr % (u32)flash->p.channels;
+	u32 channel = nr % (u32)flash->params.channels;
 
-	return vdisk_link_carry(&flash->dies.channel[channel],
-				flash->p.bus_bps, at,
-				(u64)units << FTL_UNIT_SHIFT);
+	return vdisk_link_transfer(&flash->dies.channels[channel],
+				   flash->params.bus_bps, at,
+				   (u64)units << FTL_UNIT_SHIFT);
 }
 
 /*
  * Queue a read of a unit at its die, for a command or a slot of read-ahead.
  * Return false if no slot for the read is free.
  */
-bool flash_die_read(struct flash_dies *dies, struct vdisk_cmd *cmd, u32 ahead,
-		    u32 nr, u32 unit)
+bool flash_die_queue_read(struct flash_dies *dies, struct vdisk_cmd *cmd,
+			  u32 ahead, u32 nr, u32 unit)
 {
 	struct flash_reads *reads = &dies->reads;
-	struct flash_die *die = &dies->die[nr];
-	u32 slot = reads->free;
+	struct flash_die *die = &dies->dies[nr];
+	u32 slot = reads->first_free;
 
 	if (slot == FLASH_NIL)
 		return false;
-	reads->free = reads->slot[slot].next;
-	reads->slot[slot] = (struct flash_read){
+	reads->first_free = reads->slots[slot].next;
+	reads->slots[slot] = (struct flash_read){
 		.cmd = cmd,
-		.ahead = ahead,
+		.ahead_slot = ahead,
 		.unit = unit,
 		.next = FLASH_NIL,
 	};
-	if (die->reads == FLASH_NIL)
-		die->reads = slot;
+	if (die->first_read == FLASH_NIL)
+		die->first_read = slot;
 	else
-		reads->slot[die->reads_tail].next = slot;
-	die->reads_tail = slot;
-	flash_kick(dies, nr);
+		reads->slots[die->last_read].next = slot;
+	die->last_read = slot;
+	flash_die_kick(dies, nr);
 	return true;
 }
 
 /* Finish a read: pass it to its command, or to read-ahead. */
-static void read_end(struct flash *flash, u32 slot, u64 at)
+static void flash_die_end_read(struct flash *flash, u32 slot, u64 at)
 {
 	struct flash_reads *reads = &flash->dies.reads;
-	const struct flash_read *read = &reads->slot[slot];
+	const struct flash_read *read = &reads->slots[slot];
 
 	if (read->cmd)
-		flash_read_done(flash, read->cmd, at);
+		flash_end_count_unit(flash, read->cmd, at);
 	else
-		flash_ahead_done(flash, read->ahead, at);
-	reads->slot[slot].next = reads->free;
-	reads->free = slot;
+		flash_ahead_end_read(flash, read->ahead_slot, at);
+	reads->slots[slot].next = reads->first_free;
+	reads->first_free = slot;
 }
 
 /* Take the first read off the queue of a die. */
-static u32 read_pop(struct flash_reads *reads, struct flash_die *die)
+static u32 flash_die_pop_read(struct flash_reads *reads, struct flash_die *die)
 {
-	u32 slot = die->reads;
+	u32 slot = die->first_read;
 
-	die->reads = reads->slot[slot].next;
+	die->first_read = reads->slots[slot].next;
 	return slot;
 }
 
@@ -200,206 +205,213 @@ static u32 read_pop(struct flash_reads *reads, struct flash_die *die)
  * Start a sense of a row, for all reads of that row at the head of the queue.
  * Return false if the units of all queued reads have been trimmed.
  */
-static bool start_sense(struct flash *flash, u32 nr, u64 at)
+static bool flash_die_start_sense(struct flash *flash, u32 nr, u64 at)
 {
 	struct flash_reads *reads = &flash->dies.reads;
-	struct flash_die *die = &flash->dies.die[nr];
-	u32 units_a_row = flash->dies.row;
+	struct flash_die *die = &flash->dies.dies[nr];
+	u32 units_a_row = flash->dies.row_units;
 	u32 row = FLASH_NIL;
 	u64 ns = 0;
 
-	die->op.count = 0;
+	die->op.nr_units = 0;
 	die->op.first = FLASH_NIL;
-	while (die->reads != FLASH_NIL && die->op.count < units_a_row) {
-		struct flash_read *read = &reads->slot[die->reads];
+	while (die->first_read != FLASH_NIL && die->op.nr_units < units_a_row) {
+		struct flash_read *read = &reads->slots[die->first_read];
 		u32 slot = ftl_lookup(flash->ftl, nr, read->unit);
 		u32 taken;
 
 		if (slot != FTL_NONE && row != FLASH_NIL &&
 		    slot / units_a_row != row)
 			break;
-		taken = read_pop(reads, die);
+		taken = flash_die_pop_read(reads, die);
 		if (slot == FTL_NONE) {
-			read_end(flash, taken, at);
+			flash_die_end_read(flash, taken, at);
 			continue;
 		}
 		if (row == FLASH_NIL) {
 			row = slot / units_a_row;
-			ns = sense_ns(flash, slot);
+			ns = flash_die_sense_ns(flash, slot);
 		}
 		read->next = die->op.first;
 		die->op.first = taken;
-		die->op.count++;
+		die->op.nr_units++;
 	}
-	if (!die->op.count)
+	if (!die->op.nr_units)
 		return false;
 
 	/* The row is still in the registers: no sense is needed. */
-	if (row == die->latched)
+	if (row == die->latched_row)
 		ns = 0;
-	hold(&flash->dies, die, FLASH_SENSE, at);
+	flash_die_begin_op(&flash->dies, die, FLASH_SENSE, at);
 	if (flash->ahead.room)
-		die->latched = row;
-	flash_tree_set(&flash->tree, nr, at + jitter(flash, &die->op, ns));
+		die->latched_row = row;
+	flash_tree_set_due(&flash->tree, nr,
+			   at + flash_die_op_ns(flash, &die->op, ns));
 	return true;
 }
 
 /* End a transfer: a die's data have reached the controller. */
-static void end_transfer(struct flash *flash, u32 nr, u64 at)
+static void flash_die_end_transfer(struct flash *flash, u32 nr, u64 at)
 {
 	struct flash_reads *reads = &flash->dies.reads;
-	u32 slot = flash->dies.die[nr].op.first;
+	u32 slot = flash->dies.dies[nr].op.first;
 
 	while (slot != FLASH_NIL) {
-		u32 next = reads->slot[slot].next;
+		u32 next = reads->slots[slot].next;
 
-		read_end(flash, slot, at);
+		flash_die_end_read(flash, slot, at);
 		slot = next;
 	}
-	release(flash, nr, at);
+	flash_die_end_op(flash, nr, at);
 }
 
 /* Program the oldest units that the buffer holds for a die. */
-static void start_program(struct flash *flash, u32 nr, struct ftl_room room,
-			  u64 at)
+static void flash_die_start_program(struct flash *flash, u32 nr,
+				    struct ftl_room room, u64 at)
 {
 	struct flash_dies *dies = &flash->dies;
-	struct flash_die *die = &dies->die[nr];
-	u32 count = min(room.units, die->dirty.count);
+	struct flash_die *die = &dies->dies[nr];
+	u32 count = min(room.units, die->dirty.nr);
 	u32 entry = die->dirty.first;
 	u32 i;
 	u64 ns;
 
 	die->op.first = entry;
-	die->op.count = count;
+	die->op.nr_units = count;
 	for (i = 0; i < count; i++) {
-		const struct flash_entry *e = &flash->buffer.entry[entry];
+		const struct flash_entry *e = &flash->buffer.entries[entry];
 
 		ftl_host_write(flash->ftl, nr, e->unit / dies->nr);
 		entry = e->next;
 	}
-	ftl_host_end(flash->ftl, nr);
-	flash_take_dirty(&flash->buffer, &die->dirty, count);
+	ftl_host_end_program(flash->ftl, nr);
+	flash_dirty_take(&flash->buffer, &die->dirty, count);
 
-	dies->programming++;
-	hold(dies, die, FLASH_PROGRAM, at);
-	ns = room.slc ? flash->p.slc_program_ns : flash->p.program_ns;
-	at = carry(flash, nr, at, count);
-	flash_tree_set(&flash->tree, nr, at + jitter(flash, &die->op, ns));
+	dies->nr_programming++;
+	flash_die_begin_op(dies, die, FLASH_PROGRAM, at);
+	ns = room.slc ? flash->params.slc_program_ns : flash->params.program_ns;
+	at = flash_die_transfer(flash, nr, at, count);
+	flash_tree_set_due(&flash->tree, nr,
+			   at + flash_die_op_ns(flash, &die->op, ns));
 }
 
 /* End a program: its entries leave the buffer. */
-static void end_program(struct flash *flash, u32 nr, u64 at)
+static void flash_die_end_program(struct flash *flash, u32 nr, u64 at)
 {
-	struct flash_op *op = &flash->dies.die[nr].op;
+	struct flash_op *op = &flash->dies.dies[nr].op;
 	u32 entry = op->first;
 	u32 i;
 
-	for (i = 0; i < op->count; i++) {
-		u32 next = flash->buffer.entry[entry].next;
+	for (i = 0; i < op->nr_units; i++) {
+		u32 next = flash->buffer.entries[entry].next;
 
-		flash_forget(flash, entry, at);
+		flash_buffer_free_entry(flash, entry, at);
 		entry = next;
 	}
-	flash->dies.programming--;
-	release(flash, nr, at);
+	flash->dies.nr_programming--;
+	flash_die_end_op(flash, nr, at);
 }
 
 /* Start the next operation of garbage collection. */
-static void start_gc(struct flash *flash, u32 nr, enum ftl_pool from, u64 at)
+static void flash_die_start_gc(struct flash *flash, u32 nr, enum ftl_pool from,
+			       u64 at)
 {
 	struct flash_dies *dies = &flash->dies;
-	struct flash_die *die = &dies->die[nr];
+	struct flash_die *die = &dies->dies[nr];
 	struct ftl_step step = ftl_step(flash->ftl, nr, from);
 	u64 ns = 0;
 
 	switch (step.work) {
 	case FTL_READ:
-		die->op.count = step.units;
-		hold(dies, die, FLASH_GC_SENSE, at);
-		ns = sense_ns(flash, step.slot);
+		die->op.nr_units = step.units;
+		flash_die_begin_op(dies, die, FLASH_GC_SENSE, at);
+		ns = flash_die_sense_ns(flash, step.slot);
 		break;
 	case FTL_PROGRAM:
-		hold(dies, die, FLASH_GC_PROGRAM, at);
-		ns = flash->p.program_ns;
-		if (!flash->p.copyback)
-			at = carry(flash, nr, at, dies->row);
+		flash_die_begin_op(dies, die, FLASH_GC_PROGRAM, at);
+		ns = flash->params.program_ns;
+		if (!flash->params.copyback)
+			at = flash_die_transfer(flash, nr, at, dies->row_units);
 		break;
 	case FTL_ERASE:
-		hold(dies, die, FLASH_ERASE, at);
-		ns = flash->p.erase_ns;
+		flash_die_begin_op(dies, die, FLASH_ERASE, at);
+		ns = flash->params.erase_ns;
 		break;
 	}
-	flash_tree_set(&flash->tree, nr, at + jitter(flash, &die->op, ns));
+	flash_tree_set_due(&flash->tree, nr,
+			   at + flash_die_op_ns(flash, &die->op, ns));
 }
 
 /* Start the next operation of an idle die, if there is one (flash.c). */
-static void die_next(struct flash *flash, u32 nr, u64 at)
+static void flash_die_start_next(struct flash *flash, u32 nr, u64 at)
 {
-	struct flash_die *die = &flash->dies.die[nr];
-	bool gc_first = ftl_gc_first(flash->ftl, nr);
+	struct flash_die *die = &flash->dies.dies[nr];
+	bool gc_first = ftl_gc_is_urgent(flash->ftl, nr);
 	struct ftl_room room = {};
 	bool program = false;
 
-	if (die->dirty.count) {
-		room = ftl_host_room(flash->ftl, nr);
-		program = room.units && (die->dirty.urgent ||
-					 die->dirty.count >= room.units);
+	if (die->dirty.nr) {
+		room = ftl_get_host_room(flash->ftl, nr);
+		program = room.units &&
+			  (die->dirty.nr_urgent || die->dirty.nr >= room.units);
 	}
 
-	if (die->reads != FLASH_NIL &&
-	    (die->streak < FLASH_READS_FIRST || !(program || gc_first)) &&
-	    start_sense(flash, nr, at)) {
-		die->streak++;
+	if (die->first_read != FLASH_NIL &&
+	    (die->read_streak < FLASH_READ_STREAK_MAX ||
+	     !(program || gc_first)) &&
+	    flash_die_start_sense(flash, nr, at)) {
+		die->read_streak++;
 		return;
 	}
-	die->streak = 0;
+	die->read_streak = 0;
 
 	if (gc_first)
-		start_gc(flash, nr, FTL_MAIN, at);
+		flash_die_start_gc(flash, nr, FTL_MAIN, at);
 	else if (program)
-		start_program(flash, nr, room, at);
-	else if (ftl_gc_on(flash->ftl, nr))
-		start_gc(flash, nr, FTL_MAIN, at);
-	else if (flash->load.idle && ftl_fold_on(flash->ftl, nr))
-		start_gc(flash, nr, FTL_SLC, at);
+		flash_die_start_program(flash, nr, room, at);
+	else if (ftl_gc_has_work(flash->ftl, nr))
+		flash_die_start_gc(flash, nr, FTL_MAIN, at);
+	else if (flash->load.idle && ftl_may_fold(flash->ftl, nr))
+		flash_die_start_gc(flash, nr, FTL_SLC, at);
 }
 
 /* Start the next operation of every kicked die. */
-void flash_dies_next(struct flash *flash, u64 at)
+void flash_dies_start_next(struct flash *flash, u64 at)
 {
 	struct flash_dies *dies = &flash->dies;
 	u32 i;
 
 	for (i = 0; i < dies->nr_kicked; i++) {
-		dies->die[dies->kicked[i]].kicked = false;
-		die_next(flash, dies->kicked[i], at);
+		dies->dies[dies->kicked[i]].kicked = false;
+		flash_die_start_next(flash, dies->kicked[i], at);
 	}
 	dies->nr_kicked = 0;
 }
 
 /* Process the event of a die: a step of its operation, or the end. */
-void flash_die_event(struct flash *flash, u32 nr, u64 at)
+void flash_die_handle_event(struct flash *flash, u32 nr, u64 at)
 {
-	struct flash_op *op = &flash->dies.die[nr].op;
+	struct flash_op *op = &flash->dies.dies[nr].op;
 
 	switch (op->state) {
 	case FLASH_SENSE:
 		op->state = FLASH_TRANSFER;
-		flash_tree_set(&flash->tree, nr,
-			       carry(flash, nr, at, op->count));
+		flash_tree_set_due(&flash->tree, nr,
+				   flash_die_transfer(flash, nr, at,
+						      op->nr_units));
 		break;
 	case FLASH_TRANSFER:
-		end_transfer(flash, nr, at);
+		flash_die_end_transfer(flash, nr, at);
 		break;
 	case FLASH_PROGRAM:
-		end_program(flash, nr, at);
+		flash_die_end_program(flash, nr, at);
 		break;
 	case FLASH_GC_SENSE:
-		if (!flash->p.copyback) {
+		if (!flash->params.copyback) {
 			op->state = FLASH_GC_TRANSFER;
-			flash_tree_set(&flash->tree, nr,
-				       carry(flash, nr, at, op->count));
+			flash_tree_set_due(&flash->tree, nr,
+					   flash_die_transfer(flash, nr, at,
+							      op->nr_units));
 			break;
 		}
 		fallthrough;
@@ -407,7 +419,7 @@ void flash_die_event(struct flash *flash, u32 nr, u64 at)
 	case FLASH_GC_PROGRAM:
 	case FLASH_ERASE:
 	case FLASH_IDLE:
-		release(flash, nr, at);
+		flash_die_end_op(flash, nr, at);
 		break;
 	}
 }

@@ -31,8 +31,8 @@ struct flash_settings {
 /* A disk of this model. The device's lock protects all of it. */
 struct flash {
 	struct vdisk_model model;	/* base */
-	struct vdisk_flash_params p;	/* parameters of the group "flash" */
-	struct flash_settings set;	/* other parameters */
+	struct vdisk_flash_params params; /* parameters of the group "flash" */
+	struct flash_settings settings;	/* other parameters */
 	struct ftl *ftl;		/* translation layer */
 	struct flash_tree tree;		/* next event of each part */
 	struct flash_load load;		/* numbers of commands in the disk */

@@ -22,31 +22,31 @@ enum flash_leaf {
 
 /* A node of the tree. */
 struct flash_event {
-	u64 due;	/* time of the event, VDISK_NEVER if there is none */
+	u64 due_ns;	/* time of the event, VDISK_NEVER_NS if there is none */
 	u32 leaf;	/* number of the event's leaf */
 };
 
 /* A tree. */
 struct flash_tree {
-	struct flash_event *node;	/* root at 1, children at 2n, 2n + 1 */
+	struct flash_event *nodes;	/* root at 1, children at 2n, 2n + 1 */
 	u32 first_leaf;			/* number of leaf 0's node */
 };
 
 int flash_tree_init(struct flash_tree *tree, u32 leaves);
 void flash_tree_destroy(struct flash_tree *tree);
-void flash_tree_set(struct flash_tree *tree, u32 leaf, u64 due);
+void flash_tree_set_due(struct flash_tree *tree, u32 leaf, u64 due);
 
 /* Return the event that comes first. */
 static inline const struct flash_event *
-flash_tree_first(const struct flash_tree *tree)
+flash_tree_get_first(const struct flash_tree *tree)
 {
-	return &tree->node[1];
+	return &tree->nodes[1];
 }
 
 /* Return the time of a leaf's event. */
-static inline u64 flash_tree_due(const struct flash_tree *tree, u32 leaf)
+static inline u64 flash_tree_get_due(const struct flash_tree *tree, u32 leaf)
 {
-	return tree->node[tree->first_leaf + leaf].due;
+	return tree->nodes[tree->first_leaf + leaf].due_ns;
 }
 
 #endif /* ISOBLK_VDISK_FLASH_TREE_H */

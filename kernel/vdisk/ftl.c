@@ -40,7 +40,7 @@
  * Only then a program is due.
  *
  * Wear levelling. The least worn free block is opened first. When blocks differ
- * by more than wear_gap erases, one victim in FTL_WEAR_EVERY is the least worn
+ * by more than wear_gap erases, one victim in FTL_WEAR_INTERVAL is the least worn
  * block, whatever it holds: data that are never rewritten must not keep a block
  * young for ever.
  *
@@ -84,23 +84,24 @@
  */
 u32 ftl_lookup(const struct ftl *ftl, u32 die, u32 unit)
 {
-	return ftl_map_get(&ftl->dies[die].map, unit);
+	return ftl_map_get_slot(&ftl->dies[die].map, unit);
 }
 
 /**
- * ftl_is_slc - return whether a slot is in a fast block
+ * ftl_slot_is_slc - return whether a slot is in a fast block
  * @ftl: the layer
  * @slot: a slot, not FTL_NONE
  *
  * Return: true if it is.
  */
-bool ftl_is_slc(const struct ftl *ftl, u32 slot)
+bool ftl_slot_is_slc(const struct ftl *ftl, u32 slot)
 {
-	return slot >= ftl->nr_blocks[FTL_MAIN] * ftl->geo.block;
+	return slot >= ftl->nr_blocks[FTL_MAIN] * ftl->geo.block_units;
 }
 
 /* Return the pool of blocks that the host writes to next. */
-static enum ftl_pool host_pool(const struct ftl *ftl, const struct ftl_die *die)
+static enum ftl_pool ftl_host_pick_pool(const struct ftl *ftl,
+					const struct ftl_die *die)
 {
 	if (!ftl->nr_blocks[FTL_SLC])
 		return FTL_MAIN;
@@ -111,23 +112,24 @@ static enum ftl_pool host_pool(const struct ftl *ftl, const struct ftl_die *die)
 }
 
 /**
- * ftl_host_room - return the room for the host's next program
+ * ftl_get_host_room - return the room for the host's next program
  * @ftl: the layer
  * @die: the die
  *
  * Return: see struct ftl_room. It does not shrink until ftl_host_write().
  */
-struct ftl_room ftl_host_room(const struct ftl *ftl, u32 die)
+struct ftl_room ftl_get_host_room(const struct ftl *ftl, u32 die)
 {
 	const struct ftl_die *d = &ftl->dies[die];
-	enum ftl_pool pool = host_pool(ftl, d);
+	enum ftl_pool pool = ftl_host_pick_pool(ftl, d);
 	const struct ftl_log *log = &d->host.log[pool];
 	struct ftl_room room = { .slc = pool == FTL_SLC };
 
 	if (ftl_log_is_open(log))
-		room.units = ftl->geo.row - log->used % ftl->geo.row;
+		room.units = ftl->geo.row_units -
+			     log->used_slots % ftl->geo.row_units;
 	else if (pool == FTL_SLC || d->free[FTL_MAIN].count > 1)
-		room.units = ftl->geo.row;
+		room.units = ftl->geo.row_units;
 	return room;
 }
 
@@ -137,42 +139,44 @@ struct ftl_room ftl_host_room(const struct ftl *ftl, u32 die)
  * @die: the unit's
  * @unit: the unit, on the die
  *
- * Call it for at most the units of ftl_host_room(), then ftl_host_end().
+ * Call it for at most the units of ftl_get_host_room(), then ftl_host_end_program().
  */
 void ftl_host_write(struct ftl *ftl, u32 die, u32 unit)
 {
 	struct ftl_die *d = &ftl->dies[die];
 
-	if (!d->host.wrote)
-		d->host.last = host_pool(ftl, d);
-	ftl_log_put(ftl, d, &d->host.log[d->host.last], d->host.last, unit);
+	if (!d->host.program_units)
+		d->host.last_pool = ftl_host_pick_pool(ftl, d);
+	ftl_log_put(ftl, d, &d->host.log[d->host.last_pool], d->host.last_pool,
+		    unit);
 	ftl->counters.host_pages++;
-	d->host.wrote++;
+	d->host.program_units++;
 }
 
 /**
- * ftl_host_end - end a program of the units that the host has written
+ * ftl_host_end_program - end a program of the units that the host has written
  * @ftl: the layer
  * @die: the die
  *
  * The rest of the last page stays empty.
  */
-void ftl_host_end(struct ftl *ftl, u32 die)
+void ftl_host_end_program(struct ftl *ftl, u32 die)
 {
 	struct ftl_die *d = &ftl->dies[die];
-	struct ftl_log *log = &d->host.log[d->host.last];
-	u32 odd = log->used % ftl->geo.page;
-	u32 pad = odd ? ftl->geo.page - odd : 0;
+	struct ftl_log *log = &d->host.log[d->host.last_pool];
+	u32 odd = log->used_slots % ftl->geo.page_units;
+	u32 pad = odd ? ftl->geo.page_units - odd : 0;
 
 	if (pad)
 		ftl_log_use(ftl, d, log, pad);
-	d->host.wrote += pad;
+	d->host.program_units += pad;
 	ftl->counters.padded_pages += pad;
-	if (!ftl_gc_on(ftl, die))
+	if (!ftl_gc_has_work(ftl, die))
 		d->host.debt = 0;
-	else if (d->host.last == FTL_MAIN)
-		d->host.debt += (s64)d->host.wrote * ftl->geo.block;
-	d->host.wrote = 0;
+	else if (d->host.last_pool == FTL_MAIN)
+		d->host.debt +=
+			(s64)d->host.program_units * ftl->geo.block_units;
+	d->host.program_units = 0;
 }
 
 /**
@@ -186,12 +190,12 @@ void ftl_host_end(struct ftl *ftl, u32 die)
 bool ftl_trim(struct ftl *ftl, u32 die, u32 unit)
 {
 	struct ftl_die *d = &ftl->dies[die];
-	u32 slot = ftl_map_get(&d->map, unit);
+	u32 slot = ftl_map_get_slot(&d->map, unit);
 
 	if (slot == FTL_NONE)
 		return false;
 	ftl_slot_drop(ftl, d, slot);
-	ftl_map_set(&d->map, unit, FTL_NONE);
+	ftl_map_set_slot(&d->map, unit, FTL_NONE);
 	ftl->counters.trimmed_pages++;
 	return true;
 }
@@ -240,7 +244,7 @@ void ftl_wear(const struct ftl *ftl, u32 *min, u32 *max)
 }
 
 /**
- * ftl_flash_units - return the size of data and spare together
+ * ftl_get_flash_units - return the size of data and spare together
  * @ftl: the layer
  *
  * It is rounded to whole blocks.
@@ -248,9 +252,9 @@ void ftl_wear(const struct ftl *ftl, u32 *min, u32 *max)
  * Return: units of all dies, without blocks that are open or kept free, and
  * without fast blocks.
  */
-u64 ftl_flash_units(const struct ftl *ftl)
+u64 ftl_get_flash_units(const struct ftl *ftl)
 {
-	return (u64)ftl->geo.dies * ftl->geo.block *
+	return (u64)ftl->geo.dies * ftl->geo.block_units *
 	       (ftl->nr_blocks[FTL_MAIN] - ftl->geo.gc_high - 1);
 }
 
@@ -266,25 +270,26 @@ u64 ftl_memory(const struct ftl *ftl)
 }
 
 /* Compute the number of blocks of a die. */
-static int ftl_size(struct ftl *ftl)
+static int ftl_compute_blocks(struct ftl *ftl)
 {
 	const struct ftl_geometry *geo = &ftl->geo;
 	u32 units = DIV_ROUND_UP(geo->units, geo->dies);
-	u64 wanted = div_u64((u64)units * (1000 + geo->spare), 1000);
+	u64 wanted = div_u64((u64)units * (1000 + geo->spare_per_mille), 1000);
 	u64 blocks[FTL_NR_POOLS];
 	u64 slots;
 
 	/* One more than the data need, for collection has to gain space. */
-	blocks[FTL_MAIN] = max_t(u64, DIV_ROUND_CLOSEST_ULL(wanted, geo->block),
-				 DIV_ROUND_UP(units, geo->block) + 1);
+	blocks[FTL_MAIN] =
+		max_t(u64, DIV_ROUND_CLOSEST_ULL(wanted, geo->block_units),
+		      DIV_ROUND_UP(units, geo->block_units) + 1);
 	blocks[FTL_MAIN] += geo->gc_high + 1;
-	blocks[FTL_SLC] = DIV_ROUND_UP(DIV_ROUND_UP(geo->slc, geo->dies),
-				       geo->block);
-	slots = (blocks[FTL_MAIN] + blocks[FTL_SLC]) * geo->block;
+	blocks[FTL_SLC] = DIV_ROUND_UP(DIV_ROUND_UP(geo->slc_units, geo->dies),
+				       geo->block_units);
+	slots = (blocks[FTL_MAIN] + blocks[FTL_SLC]) * geo->block_units;
 	if (blocks[FTL_MAIN] + blocks[FTL_SLC] >= FTL_NO_BLOCK ||
 	    slots >= FTL_NONE) {
 		pr_err("flash: a die would have %llu blocks of %u units, limits are %u blocks and %u units: more dies, or other blocks\n",
-		       blocks[FTL_MAIN] + blocks[FTL_SLC], geo->block,
+		       blocks[FTL_MAIN] + blocks[FTL_SLC], geo->block_units,
 		       FTL_NO_BLOCK - 1, FTL_NONE - 1);
 		return -EINVAL;
 	}
@@ -295,21 +300,21 @@ static int ftl_size(struct ftl *ftl)
 }
 
 /* Create empty dies. The caller frees them, even if that failed. */
-static int ftl_alloc(struct ftl *ftl)
+static int ftl_alloc_dies(struct ftl *ftl)
 {
 	struct ftl_memory *memory = &ftl->memory;
 	u32 dies = ftl->geo.dies;
 	u32 units = DIV_ROUND_UP(ftl->geo.units, dies);
 	u32 blocks = ftl->nr_blocks[FTL_MAIN] + ftl->nr_blocks[FTL_SLC];
-	u32 lists = ftl->geo.block + 1;
-	/* A byte more than the entries have: see ftl_map_get(). */
-	u64 map = (u64)units * dies * FTL_MAP_BYTES + 1;
-	u64 back = (u64)ftl->nr_slots * dies * sizeof(*memory->backs);
+	u32 lists = ftl->geo.block_units + 1;
+	/* A byte more than the entries have: see ftl_map_get_slot(). */
+	u64 map = (u64)units * dies * FTL_MAP_ENTRY_BYTES + 1;
+	u64 back = (u64)ftl->nr_slots * dies * sizeof(*memory->reverse_maps);
 	u32 nr;
 
 	/* May be more than the 2 GiB of kvmalloc(). */
 	memory->maps = vmalloc(map);
-	memory->backs = vzalloc(back);
+	memory->reverse_maps = vzalloc(back);
 	memory->blocks = kvcalloc(dies,
 				  array_size(blocks, sizeof(*memory->blocks)),
 				  GFP_KERNEL);
@@ -317,7 +322,7 @@ static int ftl_alloc(struct ftl *ftl)
 				    array_size(lists,
 					       sizeof(*memory->by_valid)),
 				    GFP_KERNEL);
-	if (!memory->maps || !memory->backs || !memory->blocks ||
+	if (!memory->maps || !memory->reverse_maps || !memory->blocks ||
 	    !memory->by_valid)
 		return -ENOMEM;
 
@@ -327,15 +332,17 @@ static int ftl_alloc(struct ftl *ftl)
 	for (nr = 0; nr < dies; nr++) {
 		struct ftl_die *die = &ftl->dies[nr];
 
-		die->map.slots = memory->maps +
-				 (size_t)nr * units * FTL_MAP_BYTES;
-		die->map.back = memory->backs + (size_t)nr * ftl->nr_slots;
+		die->map.slots =
+			memory->maps + (size_t)nr * units * FTL_MAP_ENTRY_BYTES;
+		die->map.reverse =
+			memory->reverse_maps + (size_t)nr * ftl->nr_slots;
 		die->map.units = ftl->geo.units / dies +
 				 (nr < ftl->geo.units % dies);
 		die->blocks = memory->blocks + (size_t)nr * blocks;
 		die->closed.by_valid = memory->by_valid + (size_t)nr * lists;
-		memset(die->map.slots, 0xff, (size_t)units * FTL_MAP_BYTES);
-		ftl_die_empty(ftl, die);
+		memset(die->map.slots, 0xff,
+		       (size_t)units * FTL_MAP_ENTRY_BYTES);
+		ftl_die_clear(ftl, die);
 		cond_resched();
 	}
 	memory->maps[map - 1] = 0xff;
@@ -363,9 +370,9 @@ struct ftl *ftl_create(const struct ftl_geometry *geometry, u32 wear_gap)
 	ftl->geo = *geometry;
 	ftl->wear_gap = wear_gap;
 
-	err = ftl_size(ftl);
+	err = ftl_compute_blocks(ftl);
 	if (!err)
-		err = ftl_alloc(ftl);
+		err = ftl_alloc_dies(ftl);
 	if (err) {
 		ftl_destroy(ftl);
 		return ERR_PTR(err);
@@ -381,7 +388,7 @@ void ftl_destroy(struct ftl *ftl)
 {
 	kvfree(ftl->memory.by_valid);
 	kvfree(ftl->memory.blocks);
-	vfree(ftl->memory.backs);
+	vfree(ftl->memory.reverse_maps);
 	vfree(ftl->memory.maps);
 	kvfree(ftl);
 }

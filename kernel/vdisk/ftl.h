@@ -29,11 +29,11 @@
 struct ftl_geometry {
 	u32 dies;	/* number of dies */
 	u32 units;	/* units of the whole disk, as the host sees it */
-	u32 page;	/* units of a page */
-	u32 row;	/* units of a row */
-	u32 block;	/* units of a block, at most U16_MAX */
-	u32 spare;	/* flash beyond @units, per mille of @units */
-	u32 slc;	/* units of fast blocks, in addition to all others */
+	u32 page_units;	/* units of a page */
+	u32 row_units;	/* units of a row */
+	u32 block_units; /* units of a block, at most U16_MAX */
+	u32 spare_per_mille; /* flash beyond @units, per mille of @units */
+	u32 slc_units;	/* units of fast blocks, in addition to all others */
 	u32 gc_low;	/* free blocks at which collection precedes programs */
 	u32 gc_high;	/* free blocks below which collection runs */
 };
@@ -83,21 +83,21 @@ void ftl_destroy(struct ftl *ftl);
 int ftl_precondition(struct ftl *ftl, u32 fill, bool random, u64 seed);
 
 u32 ftl_lookup(const struct ftl *ftl, u32 die, u32 unit);
-bool ftl_is_slc(const struct ftl *ftl, u32 slot);
-struct ftl_room ftl_host_room(const struct ftl *ftl, u32 die);
+bool ftl_slot_is_slc(const struct ftl *ftl, u32 slot);
+struct ftl_room ftl_get_host_room(const struct ftl *ftl, u32 die);
 void ftl_host_write(struct ftl *ftl, u32 die, u32 unit);
-void ftl_host_end(struct ftl *ftl, u32 die);
+void ftl_host_end_program(struct ftl *ftl, u32 die);
 bool ftl_trim(struct ftl *ftl, u32 die, u32 unit);
 
-bool ftl_gc_on(const struct ftl *ftl, u32 die);
-bool ftl_gc_first(const struct ftl *ftl, u32 die);
-bool ftl_fold_on(const struct ftl *ftl, u32 die);
+bool ftl_gc_has_work(const struct ftl *ftl, u32 die);
+bool ftl_gc_is_urgent(const struct ftl *ftl, u32 die);
+bool ftl_may_fold(const struct ftl *ftl, u32 die);
 struct ftl_step ftl_step(struct ftl *ftl, u32 die, enum ftl_pool from);
 
 void ftl_set_wear_gap(struct ftl *ftl, u32 wear_gap);
 const struct ftl_counters *ftl_counters(const struct ftl *ftl);
 void ftl_wear(const struct ftl *ftl, u32 *min, u32 *max);
-u64 ftl_flash_units(const struct ftl *ftl);
+u64 ftl_get_flash_units(const struct ftl *ftl);
 u64 ftl_memory(const struct ftl *ftl);
 
 #endif /* ISOBLK_VDISK_FTL_H */

@@ -37,7 +37,7 @@ struct ftl_block {
 /* A log: the block that the next units go to. */
 struct ftl_log {
 	u16 block;	/* open block, or FTL_NO_BLOCK */
-	u32 used;	/* used slots of the open block, or of the last block */
+	u32 used_slots;	/* used slots of the open block, or of the last block */
 };
 
 /* Free blocks, least worn first. */
@@ -50,36 +50,36 @@ struct ftl_free {
 /* Closed blocks, by how many valid units they have. */
 struct ftl_closed {
 	u16 *by_valid;	/* first block by number of valid units, or FTL_NO_BLOCK */
-	u32 least;	/* least number with a block; above all if there is none */
+	u32 valid_min;	/* least number with a block; above all if there is none */
 };
 
 /* Writes of the host to a die. */
 struct ftl_host {
 	struct ftl_log log[FTL_NR_POOLS]; /* its logs, by ftl_pool */
-	enum ftl_pool last; /* pool of the last write */
-	u32 wrote;	/* units of the program that is being assembled */
+	enum ftl_pool last_pool; /* pool of the last write */
+	u32 program_units; /* units of the program that is being assembled */
 	s64 debt;	/* slots of the victim due, times units of a block */
 };
 
 /* A victim: a block that is being emptied. */
 struct ftl_victim {
 	u16 block;	/* the block, or FTL_NO_BLOCK */
-	u32 at;		/* number of its slots that have been processed */
-	u32 gain;	/* slots that were not valid when it was chosen */
+	u32 nr_done;	/* number of its slots that have been processed */
+	u32 nr_invalid;	/* slots that were not valid when it was chosen */
 };
 
 /* The state of garbage collection on a die. */
 struct ftl_gc {
 	struct ftl_log log; /* log of moved units */
 	struct ftl_victim victim[FTL_NR_POOLS]; /* victims, by ftl_pool */
-	u32 rows;	/* full rows of @log that are not programmed */
+	u32 full_rows;	/* full rows of @log that are not programmed */
 };
 
 /* Wear of a die's blocks, except fast blocks. */
 struct ftl_wear {
-	u32 worn;	/* maximum of erases of a block */
-	u32 unworn;	/* least erases of a closed block at the last search */
-	u32 wait;	/* victims until one may be chosen by its wear */
+	u32 erases_max;	/* maximum of erases of a block */
+	u32 erases_min;	/* least erases of a closed block at the last search */
+	u32 nr_wait;	/* victims until one may be chosen by its wear */
 };
 
 /* A die. */
@@ -96,7 +96,7 @@ struct ftl_die {
 /* The memory that the dies share, each in parts of equal size. */
 struct ftl_memory {
 	u8 *maps;			/* maps */
-	u16 *backs;			/* reverse maps */
+	u16 *reverse_maps;		/* reverse maps */
 	struct ftl_block *blocks;	/* blocks */
 	u16 *by_valid;			/* heads of lists of closed blocks */
 	u64 bytes;			/* size of this memory and of struct ftl */
@@ -114,7 +114,7 @@ struct ftl {
 	struct ftl_die dies[] __counted_by(nr_dies); /* the dies */
 };
 
-static inline bool ftl_in_slc(const struct ftl *ftl, u16 block)
+static inline bool ftl_block_is_slc(const struct ftl *ftl, u16 block)
 {
 	return block >= ftl->nr_blocks[FTL_MAIN];
 }
@@ -125,7 +125,7 @@ static inline bool ftl_log_is_open(const struct ftl_log *log)
 }
 
 /* ftl_log.c */
-void ftl_die_empty(const struct ftl *ftl, struct ftl_die *die);
+void ftl_die_clear(const struct ftl *ftl, struct ftl_die *die);
 void ftl_log_open(struct ftl_die *die, struct ftl_log *log,
 		  enum ftl_pool pool);
 void ftl_log_use(const struct ftl *ftl, struct ftl_die *die,

@@ -28,13 +28,13 @@
 #define FTL_SERIES_SHIFT	16
 
 /* Units that are written before cond_resched(): a ms or less. */
-#define FTL_UNITS_A_REST	4096
+#define FTL_UNITS_PER_RESCHED	4096
 
 /*
  * Return the sum of valid units of a die's blocks: S r^i by age, with r in
  * units of 2^-32.
  */
-static u64 series_sum(u32 block, u32 nr_blocks, u64 r)
+static u64 ftl_series_sum(u32 block, u32 nr_blocks, u64 r)
 {
 	u64 valid = (u64)block << FTL_SERIES_SHIFT;
 	u64 sum = 0;
@@ -47,14 +47,14 @@ static u64 series_sum(u32 block, u32 nr_blocks, u64 r)
 }
 
 /* Return the greatest r for which a die's blocks hold at most @live units. */
-static u64 series_ratio(u32 block, u32 nr_blocks, u32 live)
+static u64 ftl_series_ratio(u32 block, u32 nr_blocks, u32 live)
 {
 	u64 low = 0, high = 1ULL << 32;
 
 	while (low < high) {
 		u64 r = (low + high + 1) / 2;
 
-		if (series_sum(block, nr_blocks, r) <= live)
+		if (ftl_series_sum(block, nr_blocks, r) <= live)
 			low = r;
 		else
 			high = r - 1;
@@ -69,43 +69,43 @@ struct ftl_dice {
 };
 
 /*
- * Call cond_resched() every FTL_UNITS_A_REST units. A die may have 2^24 units:
+ * Call cond_resched() every FTL_UNITS_PER_RESCHED units. A die may have 2^24 units:
  * seconds of work, and minutes under a sanitizer.
  */
-static void give_way(u32 done)
+static void ftl_fill_resched(u32 done)
 {
-	if (!(done % FTL_UNITS_A_REST))
+	if (!(done % FTL_UNITS_PER_RESCHED))
 		cond_resched();
 }
 
-static u32 dice_below(struct ftl_dice *dice, u32 below)
+static u32 ftl_dice_below(struct ftl_dice *dice, u32 below)
 {
 	return vdisk_random_below(dice->seed, dice->n++, below);
 }
 
 /* Shuffle the units 0 .. count - 1 (Fisher and Yates, inside out). */
-static void shuffle(u32 *units, u32 count, struct ftl_dice *dice)
+static void ftl_shuffle_units(u32 *units, u32 count, struct ftl_dice *dice)
 {
 	u32 i, j;
 
 	for (i = 0; i < count; i++) {
-		j = dice_below(dice, i + 1);
+		j = ftl_dice_below(dice, i + 1);
 		units[i] = units[j];
 		units[j] = i;
-		give_way(i);
+		ftl_fill_resched(i);
 	}
 }
 
 /* Open a block, put valid units into slots of it at random, and close it. */
-static void fill_block(struct ftl *ftl, struct ftl_die *die, const u32 *units,
-		       u32 valid, struct ftl_dice *dice)
+static void ftl_fill_block(struct ftl *ftl, struct ftl_die *die,
+			   const u32 *units, u32 valid, struct ftl_dice *dice)
 {
 	struct ftl_log log;
 	u32 left;
 
 	ftl_log_open(die, &log, FTL_MAIN);
-	for (left = ftl->geo.block; left; left--) {
-		if (valid && dice_below(dice, left) < valid)
+	for (left = ftl->geo.block_units; left; left--) {
+		if (valid && ftl_dice_below(dice, left) < valid)
 			ftl_log_put(ftl, die, &log, FTL_MAIN, units[--valid]);
 		else
 			ftl_log_use(ftl, die, &log, 1);
@@ -114,19 +114,19 @@ static void fill_block(struct ftl *ftl, struct ftl_die *die, const u32 *units,
 }
 
 /* Write the first units of a die once, in order. */
-static void fill_sequential(struct ftl *ftl, struct ftl_die *die, u32 live)
+static void ftl_fill_sequential(struct ftl *ftl, struct ftl_die *die, u32 live)
 {
 	u32 unit;
 
 	for (unit = 0; unit < live; unit++) {
 		ftl_log_put(ftl, die, &die->host.log[FTL_MAIN], FTL_MAIN, unit);
-		give_way(unit);
+		ftl_fill_resched(unit);
 	}
 }
 
-static void collect_all(struct ftl *ftl, u32 nr)
+static void ftl_collect_all(struct ftl *ftl, u32 nr)
 {
-	while (ftl_gc_on(ftl, nr))
+	while (ftl_gc_has_work(ftl, nr))
 		ftl_step(ftl, nr, FTL_MAIN);
 }
 
@@ -134,8 +134,8 @@ static void collect_all(struct ftl *ftl, u32 nr)
  * Write the first units of a die at random, until the host and the resulting
  * garbage collection have programmed @programs units.
  */
-static void write_random(struct ftl *ftl, u32 nr, u32 live, u64 programs,
-			 struct ftl_dice *dice)
+static void ftl_write_random(struct ftl *ftl, u32 nr, u32 live, u64 programs,
+			     struct ftl_dice *dice)
 {
 	const struct ftl_counters *counters = &ftl->counters;
 	struct ftl_die *die = &ftl->dies[nr];
@@ -143,11 +143,11 @@ static void write_random(struct ftl *ftl, u32 nr, u32 live, u64 programs,
 
 	programs += counters->host_pages + counters->gc_pages;
 	while (counters->host_pages + counters->gc_pages < programs) {
-		collect_all(ftl, nr);
+		ftl_collect_all(ftl, nr);
 		ftl_log_put(ftl, die, &die->host.log[FTL_MAIN], FTL_MAIN,
-			    dice_below(dice, live));
+			    ftl_dice_below(dice, live));
 		ftl->counters.host_pages++;
-		give_way(done++);
+		ftl_fill_resched(done++);
 	}
 }
 
@@ -155,20 +155,20 @@ static void write_random(struct ftl *ftl, u32 nr, u32 live, u64 programs,
  * Bring the first units of a die into the steady state of random writes: assign
  * them to blocks by the series, then write at random.
  */
-static void fill_random(struct ftl *ftl, u32 nr, u32 live, u32 *units,
-			struct ftl_dice *dice)
+static void ftl_fill_random(struct ftl *ftl, u32 nr, u32 live, u32 *units,
+			    struct ftl_dice *dice)
 {
 	struct ftl_die *die = &ftl->dies[nr];
-	u32 block = ftl->geo.block;
+	u32 block = ftl->geo.block_units;
 	u32 blocks = ftl->nr_blocks[FTL_MAIN] - ftl->geo.gc_high - 1;
-	u64 ratio = series_ratio(block, blocks, live);
+	u64 ratio = ftl_series_ratio(block, blocks, live);
 	/* Units lost by the rounding of each block. */
-	u32 rest = live - series_sum(block, blocks, ratio);
+	u32 rest = live - ftl_series_sum(block, blocks, ratio);
 	u64 valid = (u64)block << FTL_SERIES_SHIFT;
 	u32 left = live;
 	u32 i;
 
-	shuffle(units, live, dice);
+	ftl_shuffle_units(units, live, dice);
 	for (i = 0; i < blocks && left; i++) {
 		u32 now = valid >> FTL_SERIES_SHIFT;
 		/* Distribute them evenly over the remaining blocks. */
@@ -178,24 +178,24 @@ static void fill_random(struct ftl *ftl, u32 nr, u32 live, u32 *units,
 		rest -= min(more, rest);
 		left -= now;
 		if (now)
-			fill_block(ftl, die, units + left, now, dice);
+			ftl_fill_block(ftl, die, units + left, now, dice);
 		valid = (valid * ratio) >> 32;
 	}
 
 	if (live)
-		write_random(ftl, nr, live, (u64)blocks * block, dice);
-	collect_all(ftl, nr);
+		ftl_write_random(ftl, nr, live, (u64)blocks * block, dice);
+	ftl_collect_all(ftl, nr);
 	die->host.debt = 0;
 }
 
 /* Fill the fast blocks with invalid units: all has been overwritten. */
-static void fill_slc(const struct ftl *ftl, struct ftl_die *die)
+static void ftl_fill_slc(const struct ftl *ftl, struct ftl_die *die)
 {
 	struct ftl_log log;
 
 	while (die->free[FTL_SLC].count) {
 		ftl_log_open(die, &log, FTL_SLC);
-		ftl_log_use(ftl, die, &log, ftl->geo.block);
+		ftl_log_use(ftl, die, &log, ftl->geo.block_units);
 	}
 }
 
@@ -230,10 +230,10 @@ int ftl_precondition(struct ftl *ftl, u32 fill, bool random, u64 seed)
 			     (die < live % ftl->geo.dies);
 
 		if (random) {
-			fill_random(ftl, die, of_die, units, &dice);
-			fill_slc(ftl, &ftl->dies[die]);
+			ftl_fill_random(ftl, die, of_die, units, &dice);
+			ftl_fill_slc(ftl, &ftl->dies[die]);
 		} else {
-			fill_sequential(ftl, &ftl->dies[die], of_die);
+			ftl_fill_sequential(ftl, &ftl->dies[die], of_die);
 		}
 	}
 	kvfree(units);

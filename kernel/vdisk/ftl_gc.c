@@ -15,51 +15,51 @@
  * While wear differs too much, one victim in this many is chosen by its wear:
  * often enough to catch up, and a few per cent of the cost at most.
  */
-#define FTL_WEAR_EVERY	16
+#define FTL_WEAR_INTERVAL	16
 
 /**
- * ftl_gc_on - return whether garbage collection has work on a die
+ * ftl_gc_has_work - return whether garbage collection has work on a die
  * @ftl: the layer
  * @die: the die
  *
  * Return: true if there are fewer than gc_high free blocks and a block with
  * invalid units, or a victim is partly emptied, or moved units wait for a program.
  */
-bool ftl_gc_on(const struct ftl *ftl, u32 die)
+bool ftl_gc_has_work(const struct ftl *ftl, u32 die)
 {
 	const struct ftl_die *d = &ftl->dies[die];
 
-	if (d->gc.rows || d->gc.victim[FTL_MAIN].block != FTL_NO_BLOCK)
+	if (d->gc.full_rows || d->gc.victim[FTL_MAIN].block != FTL_NO_BLOCK)
 		return true;
 	return d->free[FTL_MAIN].count < ftl->geo.gc_high &&
-	       d->closed.least < ftl->geo.block;
+	       d->closed.valid_min < ftl->geo.block_units;
 }
 
 /**
- * ftl_gc_first - return whether collection precedes programs of the host
+ * ftl_gc_is_urgent - return whether collection precedes programs of the host
  * @ftl: the layer
  * @die: the die
  *
  * Return: true if free blocks are at gc_low, or the host has written more than
  * collection has paid for.
  */
-bool ftl_gc_first(const struct ftl *ftl, u32 die)
+bool ftl_gc_is_urgent(const struct ftl *ftl, u32 die)
 {
 	const struct ftl_die *d = &ftl->dies[die];
 
-	return ftl_gc_on(ftl, die) &&
+	return ftl_gc_has_work(ftl, die) &&
 	       (d->host.debt > 0 || d->free[FTL_MAIN].count <= ftl->geo.gc_low);
 }
 
 /**
- * ftl_fold_on - return whether fast blocks can be emptied
+ * ftl_may_fold - return whether fast blocks can be emptied
  * @ftl: the layer
  * @die: the die
  *
  * Return: true if a fast block is closed, and ordinary blocks are free for its
  * units.
  */
-bool ftl_fold_on(const struct ftl *ftl, u32 die)
+bool ftl_may_fold(const struct ftl *ftl, u32 die)
 {
 	const struct ftl_die *d = &ftl->dies[die];
 	u32 open = ftl_log_is_open(&d->host.log[FTL_SLC]);
@@ -69,19 +69,20 @@ bool ftl_fold_on(const struct ftl *ftl, u32 die)
 }
 
 /* Return the least worn closed block if wear differs too much. */
-static u16 pick_unworn(const struct ftl *ftl, struct ftl_die *die)
+static u16 ftl_gc_pick_unworn(const struct ftl *ftl, struct ftl_die *die)
 {
 	struct ftl_wear *wear = &die->wear;
 	u16 found = FTL_NO_BLOCK;
 	u32 nr;
 
-	if (!ftl->wear_gap || wear->worn - wear->unworn <= ftl->wear_gap)
+	if (!ftl->wear_gap ||
+	    wear->erases_max - wear->erases_min <= ftl->wear_gap)
 		return FTL_NO_BLOCK;
-	if (wear->wait) {
-		wear->wait--;
+	if (wear->nr_wait) {
+		wear->nr_wait--;
 		return FTL_NO_BLOCK;
 	}
-	wear->wait = FTL_WEAR_EVERY - 1;
+	wear->nr_wait = FTL_WEAR_INTERVAL - 1;
 	for (nr = 0; nr < ftl->nr_blocks[FTL_MAIN]; nr++) {
 		if (die->blocks[nr].state == FTL_CLOSED &&
 		    (found == FTL_NO_BLOCK ||
@@ -90,15 +91,17 @@ static u16 pick_unworn(const struct ftl *ftl, struct ftl_die *die)
 	}
 	if (found == FTL_NO_BLOCK)
 		return found;
-	wear->unworn = die->blocks[found].erases;
-	return wear->worn - wear->unworn > ftl->wear_gap ? found : FTL_NO_BLOCK;
+	wear->erases_min = die->blocks[found].erases;
+	return wear->erases_max - wear->erases_min > ftl->wear_gap ?
+		       found :
+		       FTL_NO_BLOCK;
 }
 
 /*
  * Return the closed fast block with the fewest valid units: a search, for there
  * are few.
  */
-static u16 pick_slc(const struct ftl *ftl, const struct ftl_die *die)
+static u16 ftl_gc_pick_slc(const struct ftl *ftl, const struct ftl_die *die)
 {
 	u32 nr = ftl->nr_blocks[FTL_MAIN];
 	u32 end = nr + ftl->nr_blocks[FTL_SLC];
@@ -114,20 +117,20 @@ static u16 pick_slc(const struct ftl *ftl, const struct ftl_die *die)
 }
 
 /* Choose a victim. Return false if there is none. */
-static bool victim_pick(struct ftl *ftl, struct ftl_die *die,
-			enum ftl_pool from)
+static bool ftl_victim_pick(struct ftl *ftl, struct ftl_die *die,
+			    enum ftl_pool from)
 {
 	struct ftl_victim *victim = &die->gc.victim[from];
 	u16 nr;
 
 	if (from == FTL_SLC) {
-		nr = pick_slc(ftl, die);
+		nr = ftl_gc_pick_slc(ftl, die);
 	} else {
-		nr = pick_unworn(ftl, die);
+		nr = ftl_gc_pick_unworn(ftl, die);
 		if (nr != FTL_NO_BLOCK)
 			ftl->counters.wear_moves++;
-		else if (die->closed.least <= ftl->geo.block)
-			nr = die->closed.by_valid[die->closed.least];
+		else if (die->closed.valid_min <= ftl->geo.block_units)
+			nr = die->closed.by_valid[die->closed.valid_min];
 	}
 	if (nr == FTL_NO_BLOCK)
 		return false;
@@ -136,54 +139,55 @@ static bool victim_pick(struct ftl *ftl, struct ftl_die *die,
 		ftl_closed_take(ftl, die, nr);
 	die->blocks[nr].state = FTL_VICTIM;
 	victim->block = nr;
-	victim->at = 0;
-	victim->gain = ftl->geo.block - die->blocks[nr].valid;
+	victim->nr_done = 0;
+	victim->nr_invalid = ftl->geo.block_units - die->blocks[nr].valid;
 	return true;
 }
 
 /* Move the valid units of the victim's next row. Return their number. */
-static u32 victim_row(struct ftl *ftl, struct ftl_die *die,
-		      struct ftl_victim *victim)
+static u32 ftl_victim_move_row(struct ftl *ftl, struct ftl_die *die,
+			       struct ftl_victim *victim)
 {
-	u32 slot = victim->block * ftl->geo.block + victim->at;
-	u32 end = slot + ftl->geo.row;
+	u32 slot = victim->block * ftl->geo.block_units + victim->nr_done;
+	u32 end = slot + ftl->geo.row_units;
 	u32 moved = 0;
 
 	for (; slot < end; slot++) {
-		u32 unit = ftl_map_unit(&die->map, slot);
+		u32 unit = ftl_map_get_unit(&die->map, slot);
 
 		if (unit == FTL_NONE)
 			continue;
 		ftl_log_put(ftl, die, &die->gc.log, FTL_MAIN, unit);
-		if (!(die->gc.log.used % ftl->geo.row))
-			die->gc.rows++;
+		if (!(die->gc.log.used_slots % ftl->geo.row_units))
+			die->gc.full_rows++;
 		moved++;
 	}
-	victim->at += ftl->geo.row;
+	victim->nr_done += ftl->geo.row_units;
 	return moved;
 }
 
 /* Erase the victim, which has no valid unit any more. */
-static void victim_erase(struct ftl *ftl, struct ftl_die *die,
-			 enum ftl_pool from)
+static void ftl_victim_erase(struct ftl *ftl, struct ftl_die *die,
+			     enum ftl_pool from)
 {
 	struct ftl_victim *victim = &die->gc.victim[from];
 	struct ftl_block *block = &die->blocks[victim->block];
 
 	block->erases++;
 	if (from == FTL_MAIN)
-		die->wear.worn = max(die->wear.worn, block->erases);
+		die->wear.erases_max = max(die->wear.erases_max, block->erases);
 	ftl_free_add(die, &die->free[from], victim->block);
 	victim->block = FTL_NO_BLOCK;
 	ftl->counters.erases++;
 }
 
 /* Count processed slots of the main victim against the host's debt. */
-static void victim_pay(const struct ftl *ftl, struct ftl_die *die, u32 slots)
+static void ftl_victim_pay_debt(const struct ftl *ftl, struct ftl_die *die,
+				u32 slots)
 {
-	s64 most = (s64)ftl->geo.block * ftl->geo.block;
+	s64 most = (s64)ftl->geo.block_units * ftl->geo.block_units;
 
-	die->host.debt -= (s64)slots * die->gc.victim[FTL_MAIN].gain;
+	die->host.debt -= (s64)slots * die->gc.victim[FTL_MAIN].nr_invalid;
 	die->host.debt = max(die->host.debt, -most);
 }
 
@@ -191,8 +195,8 @@ static void victim_pay(const struct ftl *ftl, struct ftl_die *die, u32 slots)
  * ftl_step - execute the next operation of garbage collection
  * @ftl: the layer
  * @die: the die
- * @from: pool whose blocks are emptied. For FTL_MAIN ftl_gc_on() is true, for
- *	  FTL_SLC ftl_fold_on() and not ftl_gc_on().
+ * @from: pool whose blocks are emptied. For FTL_MAIN ftl_gc_has_work() is true, for
+ *	  FTL_SLC ftl_may_fold() and not ftl_gc_has_work().
  *
  * The map changes at once. The caller keeps the die busy with the operation
  * before it starts another one there.
@@ -206,32 +210,34 @@ struct ftl_step ftl_step(struct ftl *ftl, u32 die, enum ftl_pool from)
 	struct ftl_step step = { .work = FTL_ERASE };
 	u32 at;
 
-	if (d->gc.rows) {
-		d->gc.rows--;
+	if (d->gc.full_rows) {
+		d->gc.full_rows--;
 		step.work = FTL_PROGRAM;
 		return step;
 	}
 	/* The caller has checked that there is a victim. */
 	if (victim->block == FTL_NO_BLOCK &&
-	    WARN_ON_ONCE(!victim_pick(ftl, d, from)))
+	    WARN_ON_ONCE(!ftl_victim_pick(ftl, d, from)))
 		return step;
 
-	at = victim->at;
+	at = victim->nr_done;
 	while (d->blocks[victim->block].valid && !step.units)
-		step.units = victim_row(ftl, d, victim);
+		step.units = ftl_victim_move_row(ftl, d, victim);
 	if (from == FTL_MAIN)
-		victim_pay(ftl, d, (step.units ? victim->at : ftl->geo.block) -
-				   at);
+		ftl_victim_pay_debt(ftl, d,
+				    (step.units ? victim->nr_done :
+						  ftl->geo.block_units) -
+					    at);
 	if (step.units) {
 		step.work = FTL_READ;
-		step.slot = victim->block * ftl->geo.block + victim->at -
-			    ftl->geo.row;
+		step.slot = victim->block * ftl->geo.block_units +
+			    victim->nr_done - ftl->geo.row_units;
 		if (from == FTL_SLC)
 			ftl->counters.slc_pages += step.units;
 		else
 			ftl->counters.gc_pages += step.units;
 		return step;
 	}
-	victim_erase(ftl, d, from);
+	ftl_victim_erase(ftl, d, from);
 	return step;
 }

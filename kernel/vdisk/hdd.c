@@ -6,7 +6,7 @@
  * fewer than ncq in the disk. A read that is in the cache ends when it has
  * crossed the link. All others wait for the arm, which takes the command that
  * it can begin first (shortest positioning time), seek and rotation counted;
- * but a command older than HDD_MAX_AGE_NS precedes all younger ones. A read's
+ * but a command older than HDD_COMMAND_AGE_NS_MAX precedes all younger ones. A read's
  * data cross the link while they come off the platter; the crossing never ends
  * before the reading. There is a link for each direction.
  *
@@ -19,7 +19,7 @@
  * Writing. With a write cache, a write ends when its data are in the other half
  * of the cache. Adjacent writes become one piece. Without room, of bytes or of
  * pieces, writes wait, first come first served. The arm writes pieces out, at
- * most HDD_CHUNK at a time, the piece first that it can begin first (it looks
+ * most HDD_DESTAGE_SECTORS_MAX at a time, the piece first that it can begin first (it looks
  * at pieces by distance, until a seek alone takes longer than the best): when
  * there is no command for it and nothing to read ahead; in turn with the
  * commands for it while a write waits for room; and exclusively for a flush.
@@ -75,40 +75,41 @@ static struct hdd *to_hdd(struct vdisk_model *model)
 }
 
 /* Return the time of the next event. */
-static u64 hdd_next(const struct hdd *hdd)
+static u64 hdd_next_event_ns(const struct hdd *hdd)
 {
-	return min3(hdd->arm.pass.end_ns, hdd_take_ns(hdd),
-		    vdisk_events_next(hdd->link.crossings));
+	return min3(hdd->arm.pass.end_ns, hdd_controller_take_ns(hdd),
+		    vdisk_events_next_ns(hdd->link.crossings));
 }
 
-static u64 hdd_submit(struct vdisk_model *model, struct vdisk_cmd *cmd,
-		      u64 now)
+static u64 hdd_submit_cmd(struct vdisk_model *model, struct vdisk_cmd *cmd,
+			  u64 now)
 {
 	struct hdd *hdd = to_hdd(model);
 
-	hdd_arrive(hdd, cmd, now);
-	return hdd_next(hdd);
+	hdd_controller_add(hdd, cmd, now);
+	return hdd_next_event_ns(hdd);
 }
 
-static u64 hdd_run(struct vdisk_model *model, u64 now, struct vdisk_list *done)
+static u64 hdd_run_events(struct vdisk_model *model, u64 now,
+			  struct vdisk_list *done)
 {
 	struct hdd *hdd = to_hdd(model);
 	u64 at;
 
-	while ((at = hdd_next(hdd)) <= now) {
+	while ((at = hdd_next_event_ns(hdd)) <= now) {
 		if (hdd->arm.pass.end_ns == at)
-			hdd_arm_done(hdd, at);
-		else if (hdd_take_ns(hdd) == at)
-			hdd_take(hdd, at);
+			hdd_arm_end_pass(hdd, at);
+		else if (hdd_controller_take_ns(hdd) == at)
+			hdd_controller_take(hdd, at);
 		else
-			hdd_crossed(hdd, at, done);
-		hdd_work(hdd, at);
+			hdd_link_end_transfer(hdd, at, done);
+		hdd_arm_start_next(hdd, at);
 	}
 	return at;
 }
 
 /* Set the parameters that may change. */
-static void hdd_set(struct hdd *hdd, const struct vdisk_params *params)
+static void hdd_set_params(struct hdd *hdd, const struct vdisk_params *params)
 {
 	hdd->controller.cmd_ns = params->hdd.cmd_ns;
 	hdd->jitter = params->jitter;
@@ -116,42 +117,43 @@ static void hdd_set(struct hdd *hdd, const struct vdisk_params *params)
 	hdd->link.bps[VDISK_WRITE] = params->bps[VDISK_WRITE];
 }
 
-static u64 hdd_change(struct vdisk_model *model,
-		      const struct vdisk_params *params, u64 now)
+static u64 hdd_change_params(struct vdisk_model *model,
+			     const struct vdisk_params *params, u64 now)
 {
 	struct hdd *hdd = to_hdd(model);
 
-	hdd_set(hdd, params);
-	return hdd_next(hdd);
+	hdd_set_params(hdd, params);
+	return hdd_next_event_ns(hdd);
 }
 
-static void hdd_stats(struct vdisk_model *model, u64 now,
-		      struct vdisk_stats *stats)
+static void hdd_get_stats(struct vdisk_model *model, u64 now,
+			  struct vdisk_stats *stats)
 {
 	struct hdd *hdd = to_hdd(model);
 	const struct hdd_controller *controller = &hdd->controller;
 	const struct hdd_arm *arm = &hdd->arm;
 
-	stats->in_service = controller->inside;
-	stats->waiting = controller->nr_inbox;
-	stats->waiting_max = controller->max_inbox;
-	stats->busy_ns = arm->did.busy_ns;
+	stats->nr_in_service = controller->nr_inside;
+	stats->nr_waiting = controller->nr_inbox;
+	stats->nr_waiting_max = controller->nr_inbox_max;
+	stats->busy_ns = arm->counters.busy_ns;
 	if (arm->task != HDD_IDLE)
 		stats->busy_ns += now - arm->pass.begin_ns;
 }
 
-static u32 hdd_counters(struct vdisk_model *model, u64 now,
-			struct vdisk_counter *out, u32 room)
+static u32 hdd_get_counters(struct vdisk_model *model, u64 now,
+			    struct vdisk_counter *out, u32 room)
 {
 	struct hdd *hdd = to_hdd(model);
-	const struct hdd_arm_counters *did = &hdd->arm.did;
+	const struct hdd_arm_counters *did = &hdd->arm.counters;
 	const struct vdisk_counter counters[] = {
-		{ "cache_hits", hdd->reads.hits },
-		{ "cache_misses", hdd->reads.misses },
-		{ "cache_dirty_bytes", hdd->writes.dirty * HDD_SECTOR },
-		{ "destages", did->destages },
-		{ "readahead_bytes", did->ahead * HDD_SECTOR },
-		{ "aged", did->aged },
+		{ "cache_hits", hdd->reads.nr_hits },
+		{ "cache_misses", hdd->reads.nr_misses },
+		{ "cache_dirty_bytes",
+		  hdd->writes.dirty_sectors * HDD_SECTOR_BYTES },
+		{ "destages", did->nr_destages },
+		{ "readahead_bytes", did->ahead_sectors * HDD_SECTOR_BYTES },
+		{ "aged", did->nr_aged },
 		{ "seek_ns", did->seek_ns },
 		{ "rotation_ns", did->wait_ns },
 	};
@@ -174,14 +176,14 @@ static void hdd_destroy(struct vdisk_model *model)
 static int hdd_init(struct hdd *hdd, const struct vdisk_params *params,
 		    u32 max_cmds)
 {
-	hdd->sectors = div_u64(params->size, HDD_SECTOR);
+	hdd->sectors = div_u64(params->size, HDD_SECTOR_BYTES);
 	hdd->controller.ncq = params->hdd.ncq;
 	hdd->controller.seed = vdisk_random(params->seed, 0);
 	hdd->arm.seed = vdisk_random(params->seed, 1);
-	hdd->arm.pass.end_ns = VDISK_NEVER;
+	hdd->arm.pass.end_ns = VDISK_NEVER_NS;
 	vdisk_list_init(&hdd->controller.inbox);
 	vdisk_list_init(&hdd->arm.pending);
-	hdd_set(hdd, params);
+	hdd_set_params(hdd, params);
 	hdd->link.crossings = vdisk_events_create(max_cmds);
 	if (!hdd->link.crossings)
 		return -ENOMEM;
@@ -212,9 +214,9 @@ const struct vdisk_model_ops vdisk_hdd_ops = {
 	.rotational = true,
 	.create = hdd_create,
 	.destroy = hdd_destroy,
-	.submit = hdd_submit,
-	.run = hdd_run,
-	.change = hdd_change,
-	.stats = hdd_stats,
-	.counters = hdd_counters,
+	.submit = hdd_submit_cmd,
+	.run = hdd_run_events,
+	.change = hdd_change_params,
+	.stats = hdd_get_stats,
+	.counters = hdd_get_counters,
 };

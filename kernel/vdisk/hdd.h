@@ -9,7 +9,7 @@
 #include <linux/types.h>
 
 /* Real disks have a few dozen. */
-#define VDISK_HDD_MAX_ZONES	64
+#define VDISK_HDD_ZONES_MAX	64
 
 /* The attributes of a disk's group "disk". */
 struct vdisk_hdd_params {
@@ -51,7 +51,7 @@ struct vdisk_hdd_params {
 struct vdisk_hdd_place {
 	u32 cyl;	/* cylinder, outermost first */
 	u32 head;	/* number of the track in the cylinder */
-	u64 angle;	/* angle at which the sector begins, HDD_TURN a turn */
+	u64 angle;	/* angle at which the sector begins, HDD_TURN_ANGLE a turn */
 };
 
 /* Fields of the model "disk" in a command. */
@@ -60,8 +60,8 @@ struct vdisk_hdd_cmd {
 	u64 lba;	/* first sector for the arm */
 	u64 end;	/* sector behind the last */
 	struct vdisk_hdd_place place; /* place of @lba */
-	bool through;	/* whether a write ends on the platter */
-	bool crossing;	/* whether a write's data are on the link */
+	bool write_through; /* whether a write ends on the platter */
+	bool on_link;	/* whether a write's data are on the link */
 };
 
 #endif /* ISOBLK_VDISK_HDD_H */

@@ -17,24 +17,24 @@
 struct hdd;
 
 /* Segments of the read cache; real disks have 16 to 64. */
-#define HDD_SEGMENTS	32
+#define HDD_SEGMENTS_MAX	32
 
 /* A segment: a range of sectors in the read cache. */
 struct hdd_segment {
 	u64 lba;	/* first sector */
 	u64 end;	/* sector behind the last; @lba if it is empty */
-	u64 used;	/* value of uses at its last use */
+	u64 last_use;	/* value of uses at its last use */
 };
 
 /* The read cache. */
 struct hdd_read_cache {
-	u32 nr;		/* number of segments; 0 = no read cache; constant */
-	struct hdd_segment segment[HDD_SEGMENTS]; /* segments */
-	u64 room;	/* maximum of sectors of a segment; constant */
-	u64 readahead;	/* sectors to be read ahead; constant */
-	u64 uses;	/* number of uses of all segments */
-	u64 hits;	/* reads that hit the cache, or joined read-ahead */
-	u64 misses;	/* other reads */
+	u32 nr_segments; /* number of segments; 0 = no read cache; constant */
+	struct hdd_segment segments[HDD_SEGMENTS_MAX]; /* segments */
+	u64 segment_sectors_max; /* maximum of sectors of a segment; constant */
+	u64 readahead_sectors; /* sectors to be read ahead; constant */
+	u64 nr_uses;	/* number of uses of all segments */
+	u64 nr_hits;	/* reads that hit the cache, or joined read-ahead */
+	u64 nr_misses;	/* other reads */
 };
 
 /* A piece: a range of sectors to be written. */
@@ -53,10 +53,10 @@ struct hdd_write_cache {
 	struct rb_root pieces;	/* pieces by sector; none adjoin or overlap */
 	struct hdd_piece *free;	/* first unused piece */
 	u32 nr_free;		/* unused pieces, less 1 per write on the link */
-	u64 dirty;		/* sectors in pieces, being written, or on the link */
-	u64 room;		/* maximum of @dirty; 0 = writes bypass the cache */
+	u64 dirty_sectors;	/* sectors in pieces, being written, or on the link */
+	u64 dirty_sectors_max;	/* maximum of @dirty_sectors; 0 = writes bypass the cache */
 	struct vdisk_list waiting; /* writes without room, in order */
-	struct hdd_piece *memory; /* all pieces */
+	struct hdd_piece *all_pieces; /* all pieces */
 };
 
 int hdd_cache_init(struct hdd *hdd, const struct vdisk_params *params);
@@ -66,16 +66,16 @@ void hdd_cache_destroy(struct hdd *hdd);
 void hdd_segment_trim(struct hdd_read_cache *cache,
 		      struct hdd_segment *segment);
 void hdd_segment_add(struct hdd *hdd, u64 lba, u64 end);
-bool hdd_segment_hit(struct hdd *hdd, struct vdisk_hdd_cmd *cmd);
+bool hdd_cache_has_read(struct hdd *hdd, struct vdisk_hdd_cmd *cmd);
 
 /* The write cache. */
-struct hdd_piece *hdd_piece_from(struct hdd_write_cache *cache, u64 lba);
+struct hdd_piece *hdd_piece_find(struct hdd_write_cache *cache, u64 lba);
 struct hdd_piece *hdd_piece_next(struct hdd_piece *piece);
 struct hdd_piece *hdd_piece_prev(struct hdd_piece *piece);
 void hdd_piece_free(struct hdd_write_cache *cache, struct hdd_piece *piece);
 void hdd_piece_add(struct hdd *hdd, u64 lba, u64 end);
-bool hdd_piece_hit(struct hdd *hdd, const struct vdisk_hdd_cmd *cmd);
-bool hdd_admit(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at);
-void hdd_admit_waiting(struct hdd *hdd, u64 at);
+bool hdd_cache_has_write(struct hdd *hdd, const struct vdisk_hdd_cmd *cmd);
+bool hdd_cache_admit(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at);
+void hdd_cache_admit_waiting(struct hdd *hdd, u64 at);
 
 #endif /* ISOBLK_VDISK_HDD_CACHE_H */

@@ -21,7 +21,8 @@
  * Send a command's data over the link. They may cross from @from on, and reach
  * the link until @ready. Return when they have crossed.
  */
-u64 hdd_cross(struct hdd *hdd, const struct vdisk_cmd *cmd, u64 from, u64 ready)
+u64 hdd_link_transfer(struct hdd *hdd, const struct vdisk_cmd *cmd, u64 from,
+		      u64 ready)
 {
 	u64 *link_ns = &hdd->link.free_ns[cmd->op];
 	u64 bps = hdd->link.bps[cmd->op];
@@ -29,7 +30,7 @@ u64 hdd_cross(struct hdd *hdd, const struct vdisk_cmd *cmd, u64 from, u64 ready)
 
 	if (!bps)
 		return ready;
-	if (*link_ns >= VDISK_FAR_NS)
+	if (*link_ns >= VDISK_LINK_NS_MAX)
 		return max(*link_ns, ready);
 	/* 2^32 * 10^9 is below 2^62. */
 	ns = DIV64_U64_ROUND_UP((u64)cmd->bytes * NSEC_PER_SEC, bps);
@@ -40,76 +41,76 @@ u64 hdd_cross(struct hdd *hdd, const struct vdisk_cmd *cmd, u64 from, u64 ready)
 }
 
 /* Schedule the end of a command. */
-void hdd_end(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
+void hdd_link_add_end(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
 {
 	vdisk_events_add(hdd->link.crossings, at, cmd);
 }
 
 /* Send a write's data over the link, to the cache or for the arm. */
-void hdd_cross_in(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
+void hdd_link_send_write(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
 {
-	cmd->hdd.crossing = true;
-	hdd_end(hdd, cmd, hdd_cross(hdd, cmd, at, at));
+	cmd->hdd.on_link = true;
+	hdd_link_add_end(hdd, cmd, hdd_link_transfer(hdd, cmd, at, at));
 }
 
 /* Process the arrival of a command. */
-void hdd_arrive(struct hdd *hdd, struct vdisk_cmd *cmd, u64 now)
+void hdd_controller_add(struct hdd *hdd, struct vdisk_cmd *cmd, u64 now)
 {
 	struct hdd_controller *controller = &hdd->controller;
 
 	cmd->seq = controller->seq++;
 	cmd->hdd = (struct vdisk_hdd_cmd){
 		.at_ns = now,
-		.lba = div_u64(cmd->pos, HDD_SECTOR),
-		.end = div_u64(cmd->pos + cmd->bytes, HDD_SECTOR),
+		.lba = div_u64(cmd->pos, HDD_SECTOR_BYTES),
+		.end = div_u64(cmd->pos + cmd->bytes, HDD_SECTOR_BYTES),
 	};
 	vdisk_list_add(&controller->inbox, cmd);
-	controller->max_inbox = max(controller->max_inbox,
-				    ++controller->nr_inbox);
+	controller->nr_inbox_max =
+		max(controller->nr_inbox_max, ++controller->nr_inbox);
 }
 
-static void hdd_read(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
+static void hdd_route_read(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
 {
-	if (hdd->arm.task == HDD_AHEAD && hdd_join(hdd, cmd, at)) {
-		hdd->reads.hits++;
-	} else if (hdd_segment_hit(hdd, &cmd->hdd) ||
-		   hdd_piece_hit(hdd, &cmd->hdd)) {
-		hdd->reads.hits++;
-		hdd_end(hdd, cmd, hdd_cross(hdd, cmd, at, at));
+	if (hdd->arm.task == HDD_AHEAD && hdd_arm_join(hdd, cmd, at)) {
+		hdd->reads.nr_hits++;
+	} else if (hdd_cache_has_read(hdd, &cmd->hdd) ||
+		   hdd_cache_has_write(hdd, &cmd->hdd)) {
+		hdd->reads.nr_hits++;
+		hdd_link_add_end(hdd, cmd, hdd_link_transfer(hdd, cmd, at, at));
 	} else {
-		hdd->reads.misses++;
-		hdd_pend(hdd, cmd, at);
+		hdd->reads.nr_misses++;
+		hdd_arm_queue(hdd, cmd, at);
 	}
 }
 
-static void hdd_write(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
+static void hdd_route_write(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
 {
-	cmd->hdd.through = cmd->fua || !hdd->writes.room;
-	if (cmd->hdd.through)
-		hdd_cross_in(hdd, cmd, at);
-	else if (!hdd_admit(hdd, cmd, at))
-		hdd_interrupt(hdd, at);
+	cmd->hdd.write_through = cmd->fua || !hdd->writes.dirty_sectors_max;
+	if (cmd->hdd.write_through)
+		hdd_link_send_write(hdd, cmd, at);
+	else if (!hdd_cache_admit(hdd, cmd, at))
+		hdd_arm_interrupt(hdd, at);
 }
 
 /* Return whether the next command has to stay outside. */
-static bool hdd_shut(const struct hdd *hdd)
+static bool hdd_controller_is_closed(const struct hdd *hdd)
 {
 	const struct hdd_controller *controller = &hdd->controller;
 	const struct vdisk_cmd *cmd = controller->inbox.head;
 
-	return controller->inside >= controller->ncq || controller->flush ||
-	       (cmd && cmd->op == VDISK_FLUSH && controller->inside);
+	return controller->nr_inside >= controller->ncq || controller->flush ||
+	       (cmd && cmd->op == VDISK_FLUSH && controller->nr_inside);
 }
 
 /* Return when the controller has taken the next command. */
-u64 hdd_take_ns(const struct hdd *hdd)
+u64 hdd_controller_take_ns(const struct hdd *hdd)
 {
 	const struct hdd_controller *controller = &hdd->controller;
 	const struct vdisk_cmd *cmd = controller->inbox.head;
 	u64 ns;
 
-	if (!cmd || hdd_shut(hdd))
-		return VDISK_NEVER;
+	if (!cmd || hdd_controller_is_closed(hdd))
+		return VDISK_NEVER_NS;
 	ns = vdisk_jitter(controller->cmd_ns, hdd->jitter, controller->seed,
 			  cmd->seq);
 	/* See cmd_ns in config_hdd.c. */
@@ -117,53 +118,53 @@ u64 hdd_take_ns(const struct hdd *hdd)
 }
 
 /* Process the next command, which the controller has taken. */
-void hdd_take(struct hdd *hdd, u64 at)
+void hdd_controller_take(struct hdd *hdd, u64 at)
 {
 	struct hdd_controller *controller = &hdd->controller;
 	struct vdisk_cmd *cmd = vdisk_list_pop(&controller->inbox);
 
 	controller->nr_inbox--;
-	controller->inside++;
+	controller->nr_inside++;
 	controller->free_ns = at;
 	cmd->hdd.at_ns = at;
 	switch (cmd->op) {
 	case VDISK_READ:
-		hdd_read(hdd, cmd, at);
+		hdd_route_read(hdd, cmd, at);
 		break;
 	case VDISK_WRITE:
-		hdd_write(hdd, cmd, at);
+		hdd_route_write(hdd, cmd, at);
 		break;
 	case VDISK_FLUSH:
 		controller->flush = cmd;
-		hdd_interrupt(hdd, at);
+		hdd_arm_interrupt(hdd, at);
 		break;
 	default:
-		hdd_end(hdd, cmd, at);
+		hdd_link_add_end(hdd, cmd, at);
 	}
 }
 
 /* Process the first command on the link, which has crossed it. */
-void hdd_crossed(struct hdd *hdd, u64 at, struct vdisk_list *done)
+void hdd_link_end_transfer(struct hdd *hdd, u64 at, struct vdisk_list *done)
 {
 	struct hdd_controller *controller = &hdd->controller;
 	struct vdisk_events *crossings = hdd->link.crossings;
 	struct vdisk_cmd *cmd = crossings->heap[0].cmd;
 	bool shut;
 
-	vdisk_events_drop(crossings);
-	if (cmd->hdd.crossing) {
-		cmd->hdd.crossing = false;
-		if (cmd->hdd.through) {
-			hdd_pend(hdd, cmd, at);
+	vdisk_events_del_first(crossings);
+	if (cmd->hdd.on_link) {
+		cmd->hdd.on_link = false;
+		if (cmd->hdd.write_through) {
+			hdd_arm_queue(hdd, cmd, at);
 			return;
 		}
 		hdd_piece_add(hdd, cmd->hdd.lba, cmd->hdd.end);
-		hdd_admit_waiting(hdd, at);
+		hdd_cache_admit_waiting(hdd, at);
 	}
 
 	vdisk_list_add(done, cmd);
-	shut = hdd_shut(hdd);
-	controller->inside--;
+	shut = hdd_controller_is_closed(hdd);
+	controller->nr_inside--;
 	if (cmd == controller->flush)
 		controller->flush = NULL;
 	if (shut)

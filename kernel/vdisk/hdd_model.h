@@ -17,9 +17,9 @@
 struct hdd_controller {
 	struct vdisk_list inbox; /* commands to be taken, oldest first */
 	u32 nr_inbox;		/* number of commands in @inbox */
-	u32 max_inbox;		/* maximum of @nr_inbox */
-	u32 inside;		/* number of commands in the disk */
-	u32 ncq;		/* maximum of @inside; constant */
+	u32 nr_inbox_max;	/* maximum of @nr_inbox */
+	u32 nr_inside;		/* number of commands in the disk */
+	u32 ncq;		/* maximum of @nr_inside; constant */
 	struct vdisk_cmd *flush; /* flush, then the only command inside; or NULL */
 	u64 cmd_ns;		/* time to take a command, ns */
 	u64 free_ns;		/* time since which it can take a command, ns */
@@ -48,13 +48,13 @@ struct hdd {
 };
 
 /* hdd_controller.c */
-u64 hdd_cross(struct hdd *hdd, const struct vdisk_cmd *cmd, u64 from,
-	      u64 ready);
-void hdd_cross_in(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at);
-void hdd_end(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at);
-void hdd_arrive(struct hdd *hdd, struct vdisk_cmd *cmd, u64 now);
-u64 hdd_take_ns(const struct hdd *hdd);
-void hdd_take(struct hdd *hdd, u64 at);
-void hdd_crossed(struct hdd *hdd, u64 at, struct vdisk_list *done);
+u64 hdd_link_transfer(struct hdd *hdd, const struct vdisk_cmd *cmd, u64 from,
+		      u64 ready);
+void hdd_link_send_write(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at);
+void hdd_link_add_end(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at);
+void hdd_controller_add(struct hdd *hdd, struct vdisk_cmd *cmd, u64 now);
+u64 hdd_controller_take_ns(const struct hdd *hdd);
+void hdd_controller_take(struct hdd *hdd, u64 at);
+void hdd_link_end_transfer(struct hdd *hdd, u64 at, struct vdisk_list *done);
 
 #endif /* ISOBLK_VDISK_HDD_MODEL_H */

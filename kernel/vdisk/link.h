@@ -21,17 +21,17 @@
  * 146 years. On a link that is busy beyond this time a transfer takes no time:
  * at a few bytes a second a deep queue would otherwise overflow 63 bits.
  */
-#define VDISK_FAR_NS	BIT_ULL(62)
+#define VDISK_LINK_NS_MAX	BIT_ULL(62)
 
 /* A link or a bus. */
 struct vdisk_link {
 	u64 free_ns;	/* time at which it becomes free, ns */
 	u64 bps;	/* limit of the last transfer, bytes a second; 0 = none */
-	u64 rest;	/* remainder of the last division by bps, bytes * 10^9 */
+	u64 remainder;	/* remainder of the last division by bps, bytes * 10^9 */
 };
 
 /**
- * vdisk_link_carry - carry a transfer
+ * vdisk_link_transfer - carry a transfer
  * @link: link or bus that carries it
  * @bps: limit, bytes a second, 0 = none
  * @at: earliest time at which it may begin, ns
@@ -39,18 +39,19 @@ struct vdisk_link {
  *
  * Return: time at which it ends, ns.
  */
-static inline u64 vdisk_link_carry(struct vdisk_link *link, u64 bps, u64 at,
-				   u64 bytes)
+static inline u64 vdisk_link_transfer(struct vdisk_link *link, u64 bps, u64 at,
+				      u64 bytes)
 {
 	if (link->free_ns < at || link->bps != bps) {
 		link->free_ns = max(link->free_ns, at);
 		link->bps = bps;
-		link->rest = 0;
+		link->remainder = 0;
 	}
 	/* Fits: 2^32 * 10^9 is below 2^62, and the rest is below bps. */
-	if (bps && link->free_ns < VDISK_FAR_NS)
-		link->free_ns += div64_u64_rem(bytes * NSEC_PER_SEC +
-					       link->rest, bps, &link->rest);
+	if (bps && link->free_ns < VDISK_LINK_NS_MAX)
+		link->free_ns +=
+			div64_u64_rem(bytes * NSEC_PER_SEC + link->remainder,
+				      bps, &link->remainder);
 	return link->free_ns;
 }
 

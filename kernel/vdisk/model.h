@@ -40,7 +40,7 @@ enum vdisk_store_kind {
 };
 
 /* The time of an event that does not happen. */
-#define VDISK_NEVER	U64_MAX
+#define VDISK_NEVER_NS	U64_MAX
 
 struct vdisk_model_ops;
 
@@ -139,9 +139,9 @@ static inline struct vdisk_cmd *vdisk_list_pop(struct vdisk_list *list)
 
 /* Numbers of commands by state, and utilization. */
 struct vdisk_stats {
-	u32 in_service;	/* commands at a server or in the network */
-	u32 waiting;	/* commands that wait for a server */
-	u32 waiting_max; /* maximum of @waiting */
+	u32 nr_in_service; /* commands at a server or in the network */
+	u32 nr_waiting;	/* commands that wait for a server */
+	u32 nr_waiting_max; /* maximum of @nr_waiting */
 	u64 busy_ns;	/* busy time, summed over all servers, ns */
 };
 
@@ -152,7 +152,7 @@ struct vdisk_counter {
 };
 
 /* Maximum number of counters of a model. */
-#define VDISK_MAX_COUNTERS	1024
+#define VDISK_COUNTERS_MAX	1024
 
 /* Base of every model. */
 struct vdisk_model {
@@ -171,7 +171,7 @@ struct vdisk_model {
  * @run: does all events up to now, and adds the commands that ended to done, in
  *	 the order of the time at which they ended, and where that is equal in
  *	 the order in which they were submitted. Returns the time of the next
- *	 event, VDISK_NEVER if there is none.
+ *	 event, VDISK_NEVER_NS if there is none.
  * @change: takes new parameters, for commands not yet in service. The caller
  *	    has called run() with the same now. Returns the time of the next
  *	    event.

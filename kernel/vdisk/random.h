@@ -16,7 +16,7 @@
 #include <linux/types.h>
 
 /* Per mille: service times between 0 and twice the average. */
-#define VDISK_MAX_JITTER	1000
+#define VDISK_JITTER_MAX	1000
 
 /**
  * vdisk_random - return number @n of a sequence

@@ -17,7 +17,7 @@
  * a worker. So a write first allocates all of its memory, without sleeping. If
  * that fails, the write has changed nothing, kswapd has been woken, and the
  * block layer queues the write again some ms later. Memory may never become
- * free: when allocations have failed for STORE_PATIENCE, a write fails with "no
+ * free: when allocations have failed for STORE_RETRY_JIFFIES, a write fails with "no
  * space", as on a thin disk whose pool is full. All disks together take half of
  * the machine's memory at most, as a tmpfs does, for contents cannot be
  * swapped. Under a shortage the contents that the volatile cache keeps for a
@@ -59,36 +59,37 @@
 #include "store_write.h"
 
 /* Long enough to write back some gigabytes of dirty pages, in jiffies. */
-#define STORE_PATIENCE		(10 * HZ)
+#define STORE_RETRY_JIFFIES		(10 * HZ)
 
 /* Blocks in 64 MiB, the volatile cache of a common disk. */
-#define STORE_CACHE_SLOTS	(SZ_64M >> STORE_SHIFT)
+#define STORE_CACHE_SLOTS_MAX	(SZ_64M >> STORE_BLOCK_SHIFT)
 
 /* Return the status of a write without memory: retry, or no space. */
-static blk_status_t no_memory(struct vdisk_store *store)
+static blk_status_t store_no_memory_status(struct vdisk_store *store)
 {
 	unsigned long flags;
 	bool over;
 
 	xa_lock_irqsave(&store->blocks, flags);
-	if (!store->shortage.now) {
-		store->shortage.now = true;
-		store->shortage.since = jiffies;
+	if (!store->shortage.lasts) {
+		store->shortage.lasts = true;
+		store->shortage.since_jiffies = jiffies;
 	}
-	over = time_after(jiffies, store->shortage.since + STORE_PATIENCE);
+	over = time_after(jiffies,
+			  store->shortage.since_jiffies + STORE_RETRY_JIFFIES);
 	xa_unlock_irqrestore(&store->blocks, flags);
 	return over ? BLK_STS_NOSPC : BLK_STS_RESOURCE;
 }
 
 /* Free contents of the volatile cache. Return false if it has none. */
-static bool shrink(struct vdisk_store *store)
+static bool store_shrink_cache(struct vdisk_store *store)
 {
 	LIST_HEAD(freed);
 	unsigned long flags;
 
 	xa_lock_irqsave(&store->blocks, flags);
 	if (!list_empty(&store->cache.writes))
-		store_settle_first(store, &freed);
+		store_make_first_stable(store, &freed);
 	xa_unlock_irqrestore(&store->blocks, flags);
 	if (list_empty(&freed))
 		return false;
@@ -115,7 +116,7 @@ struct vdisk_store *vdisk_store_create(const struct vdisk_params *params)
 	store->volatile_cache = params->write_cache;
 	store->seed = params->seed;
 	xa_init_flags(&store->blocks, XA_FLAGS_LOCK_IRQ);
-	INIT_LIST_HEAD(&store->flying);
+	INIT_LIST_HEAD(&store->in_flight);
 	INIT_LIST_HEAD(&store->cache.writes);
 	INIT_LIST_HEAD(&store->cutting);
 	return store;
@@ -158,13 +159,14 @@ void vdisk_store_read(struct vdisk_store *store, struct request *rq)
 		u32 done, len;
 
 		for (done = 0; done < bvec.bv_len; done += len) {
-			u32 offset = pos & (STORE_BLOCK - 1);
+			u32 offset = pos & (STORE_BLOCK_BYTES - 1);
 			struct vdisk_block *block;
 
 			len = min_t(u32, bvec.bv_len - done,
-				    STORE_BLOCK - offset);
+				    STORE_BLOCK_BYTES - offset);
 			xa_lock_irqsave(&store->blocks, flags);
-			block = xa_load(&store->blocks, pos >> STORE_SHIFT);
+			block = xa_load(&store->blocks,
+					pos >> STORE_BLOCK_SHIFT);
 			if (block && block->data)
 				memcpy_to_page(bvec.bv_page,
 					       bvec.bv_offset + done,
@@ -198,34 +200,34 @@ blk_status_t vdisk_store_write(struct vdisk_store *store, struct request *rq,
 	bool cut;
 
 	while (!(new = store_write_alloc(store, rq))) {
-		if (!shrink(store))
-			return no_memory(store);
+		if (!store_shrink_cache(store))
+			return store_no_memory_status(store);
 	}
 	if (req_op(rq) == REQ_OP_WRITE)
 		store_write_fill(store, new, rq);
 
 	xa_lock_irqsave(&store->blocks, flags);
-	if (store->off) {
+	if (store->powered_off) {
 		xa_unlock_irqrestore(&store->blocks, flags);
 		store_write_free(store, new);
 		return BLK_STS_OFFLINE;
 	}
-	store->shortage.now = false;
-	new->seq = store->did.writes++;
-	list_add_tail(&new->link, &store->flying);
+	store->shortage.lasts = false;
+	new->seq = store->counters.nr_submitted++;
+	list_add_tail(&new->link, &store->in_flight);
 	xa_unlock_irqrestore(&store->blocks, flags);
 
 	for (slot = new->slots; slot; slot = slot->next) {
 		struct vdisk_block *block = slot->block;
 
 		xa_lock_irqsave(&store->blocks, flags);
-		cut = new->cut;
+		cut = new->power_cut;
 		if (!cut) {
-			store_exchange(block, slot, slot->mask, NULL);
+			store_exchange_sectors(block, slot, slot->mask, NULL);
 			hlist_add_head(&slot->chain, &block->slots);
 			/* A partial write may leave a block of zeros. */
-			if (slot->mask != STORE_ALL && block->data &&
-			    !memchr_inv(block->data, 0, STORE_BLOCK))
+			if (slot->mask != STORE_MASK_ALL && block->data &&
+			    !memchr_inv(block->data, 0, STORE_BLOCK_BYTES))
 				swap(emptied, block->data);
 		}
 		xa_unlock_irqrestore(&store->blocks, flags);
@@ -255,19 +257,19 @@ blk_status_t vdisk_store_write_end(struct vdisk_store *store,
 	bool cut;
 
 	xa_lock_irqsave(&store->blocks, flags);
-	cut = write->cut;
+	cut = write->power_cut;
 	if (cut) {
 		/* The cut may still process it. */
 	} else if (fua || !store->volatile_cache) {
-		store_settle(store, write);
+		store_make_stable(store, write);
 		list_move(&write->link, &freed);
 	} else {
-		write->ended = ++store->did.ended;
+		write->end_seq = ++store->counters.nr_ended;
 		list_move_tail(&write->link, &store->cache.writes);
-		store->cache.slots += write->nr_slots;
-		store->cache.nr++;
-		while (store->cache.slots > STORE_CACHE_SLOTS)
-			store_settle_first(store, &freed);
+		store->cache.nr_slots += write->nr_slots;
+		store->cache.nr_writes++;
+		while (store->cache.nr_slots > STORE_CACHE_SLOTS_MAX)
+			store_make_first_stable(store, &freed);
 	}
 	xa_unlock_irqrestore(&store->blocks, flags);
 
@@ -289,8 +291,8 @@ struct vdisk_mark vdisk_store_mark(struct vdisk_store *store)
 	unsigned long flags;
 
 	xa_lock_irqsave(&store->blocks, flags);
-	mark.ended = store->did.ended;
-	mark.cuts = store->did.cuts;
+	mark.nr_ended = store->counters.nr_ended;
+	mark.nr_cuts = store->counters.nr_cuts;
 	xa_unlock_irqrestore(&store->blocks, flags);
 	return mark;
 }
@@ -314,13 +316,13 @@ blk_status_t vdisk_store_flush_end(struct vdisk_store *store,
 		LIST_HEAD(freed);
 
 		xa_lock_irqsave(&store->blocks, flags);
-		cut = store->did.cuts != mark.cuts;
+		cut = store->counters.nr_cuts != mark.nr_cuts;
 		write = list_first_entry_or_null(&store->cache.writes,
 						 struct vdisk_write, link);
-		if (cut || (write && write->ended > mark.ended))
+		if (cut || (write && write->end_seq > mark.nr_ended))
 			write = NULL;
 		if (write)
-			store_settle_first(store, &freed);
+			store_make_first_stable(store, &freed);
 		xa_unlock_irqrestore(&store->blocks, flags);
 		store_writes_free(store, &freed);
 	} while (write);
@@ -335,11 +337,12 @@ blk_status_t vdisk_store_flush_end(struct vdisk_store *store,
 void vdisk_store_get_stats(struct vdisk_store *store,
 			   struct vdisk_store_stats *stats)
 {
-	stats->bytes = (u64)atomic_long_read(&store->held) << STORE_SHIFT;
+	stats->bytes = (u64)atomic_long_read(&store->nr_blocks)
+		       << STORE_BLOCK_SHIFT;
 	xa_lock_irq(&store->blocks);
-	stats->unstable = store->cache.nr;
-	stats->lost = store->did.fates[STORE_LOST];
-	stats->torn = store->did.fates[STORE_TORN];
-	stats->kept = store->did.fates[STORE_KEPT];
+	stats->unstable = store->cache.nr_writes;
+	stats->lost = store->counters.fates[STORE_LOST];
+	stats->torn = store->counters.fates[STORE_TORN];
+	stats->kept = store->counters.fates[STORE_KEPT];
 	xa_unlock_irq(&store->blocks);
 }

@@ -16,8 +16,8 @@ struct vdisk_write;
 
 /* The state of the store when a flush came. */
 struct vdisk_mark {
-	u64 ended;	/* number of the last write that had ended */
-	u64 cuts;	/* power cuts so far */
+	u64 nr_ended;	/* number of the last write that had ended */
+	u64 nr_cuts;	/* power cuts so far */
 };
 
 /* Statistics of a store. */
@@ -39,9 +39,9 @@ blk_status_t vdisk_store_write_end(struct vdisk_store *store,
 struct vdisk_mark vdisk_store_mark(struct vdisk_store *store);
 blk_status_t vdisk_store_flush_end(struct vdisk_store *store,
 				   struct vdisk_mark mark);
-void vdisk_store_stop(struct vdisk_store *store);
-void vdisk_store_cut(struct vdisk_store *store);
-void vdisk_store_restore(struct vdisk_store *store);
+void vdisk_store_begin_cut(struct vdisk_store *store);
+void vdisk_store_apply_cut(struct vdisk_store *store);
+void vdisk_store_restore_power(struct vdisk_store *store);
 void vdisk_store_get_stats(struct vdisk_store *store,
 			   struct vdisk_store_stats *stats);
 

@@ -15,26 +15,26 @@
 #include "store_write.h"
 
 /* Limit of the contents of all disks, in blocks: half of the memory. */
-#define STORE_MAX_BLOCKS \
-	((totalram_pages() / 2) << (PAGE_SHIFT - STORE_SHIFT))
+#define STORE_BLOCKS_MAX \
+	((totalram_pages() / 2) << (PAGE_SHIFT - STORE_BLOCK_SHIFT))
 
 /* Contents of all disks in memory, in blocks; atomic. */
-static atomic_long_t all_held = ATOMIC_LONG_INIT(0);
+static atomic_long_t store_nr_blocks = ATOMIC_LONG_INIT(0);
 
 /* Return whether all disks together may take more memory. */
 bool store_may_grow(void)
 {
-	return atomic_long_read(&all_held) < STORE_MAX_BLOCKS;
+	return atomic_long_read(&store_nr_blocks) < STORE_BLOCKS_MAX;
 }
 
 /* Allocate contents, uninitialized. Return NULL without memory. */
 void *store_data_alloc(struct vdisk_store *store, gfp_t gfp)
 {
-	void *data = kmalloc(STORE_BLOCK, gfp);
+	void *data = kmalloc(STORE_BLOCK_BYTES, gfp);
 
 	if (data) {
-		atomic_long_inc(&store->held);
-		atomic_long_inc(&all_held);
+		atomic_long_inc(&store->nr_blocks);
+		atomic_long_inc(&store_nr_blocks);
 	}
 	return data;
 }
@@ -43,8 +43,8 @@ void *store_data_alloc(struct vdisk_store *store, gfp_t gfp)
 void store_data_free(struct vdisk_store *store, void *data)
 {
 	if (data) {
-		atomic_long_dec(&store->held);
-		atomic_long_dec(&all_held);
+		atomic_long_dec(&store->nr_blocks);
+		atomic_long_dec(&store_nr_blocks);
 	}
 	kfree(data);
 }
@@ -53,12 +53,12 @@ void store_data_free(struct vdisk_store *store, void *data)
  * Swap the sectors of @mask between a block and a slot. A spare is needed, and then
  * used up, only if the block has contents, the slot has none and the mask is partial.
  */
-void store_exchange(struct vdisk_block *block, struct vdisk_slot *slot,
-		    u8 mask, void **spare)
+void store_exchange_sectors(struct vdisk_block *block, struct vdisk_slot *slot,
+			    u8 mask, void **spare)
 {
 	int i, j;
 
-	if (mask == STORE_ALL) {
+	if (mask == STORE_MASK_ALL) {
 		swap(block->data, slot->data);
 		return;
 	}
@@ -67,7 +67,7 @@ void store_exchange(struct vdisk_block *block, struct vdisk_slot *slot,
 
 	if (!block->data) {
 		/* The block is zeros: zero the other sectors, and swap all. */
-		for (i = 0; i < STORE_SECTORS; i++) {
+		for (i = 0; i < STORE_BLOCK_SECTORS; i++) {
 			if (!(mask & BIT(i)))
 				memset(store_sector(slot->data, i), 0,
 				       SECTOR_SIZE);
@@ -78,9 +78,9 @@ void store_exchange(struct vdisk_block *block, struct vdisk_slot *slot,
 	if (!slot->data) {
 		slot->data = *spare;
 		*spare = NULL;
-		memset(slot->data, 0, STORE_BLOCK);
+		memset(slot->data, 0, STORE_BLOCK_BYTES);
 	}
-	for (i = 0; i < STORE_SECTORS; i++) {
+	for (i = 0; i < STORE_BLOCK_SECTORS; i++) {
 		u64 *a = store_sector(block->data, i);
 		u64 *b = store_sector(slot->data, i);
 
@@ -92,13 +92,13 @@ void store_exchange(struct vdisk_block *block, struct vdisk_slot *slot,
 }
 
 /* Return the mask of a block's sectors that lie before a byte of the disk. */
-u8 store_sectors_before(const struct vdisk_block *block, u64 byte)
+u8 store_mask_before(const struct vdisk_block *block, u64 byte)
 {
-	u64 start = (u64)block->index << STORE_SHIFT;
+	u64 start = (u64)block->index << STORE_BLOCK_SHIFT;
 
 	if (byte <= start)
 		return 0;
-	byte = min_t(u64, byte - start, STORE_BLOCK);
+	byte = min_t(u64, byte - start, STORE_BLOCK_BYTES);
 	return GENMASK_ULL(byte >> SECTOR_SHIFT, 0) >> 1;
 }
 
@@ -123,7 +123,7 @@ struct vdisk_block *store_block_get(struct vdisk_store *store,
 			goto unlock;
 		}
 	}
-	block->users++;
+	block->nr_slots++;
 unlock:
 	xa_unlock_irqrestore(&store->blocks, flags);
 	return block;
@@ -142,7 +142,7 @@ struct vdisk_block *store_block_find(struct vdisk_store *store,
 	xa_lock_irqsave(&store->blocks, flags);
 	block = xa_find(&store->blocks, &index, last, XA_PRESENT);
 	if (block)
-		block->users++;
+		block->nr_slots++;
 	xa_unlock_irqrestore(&store->blocks, flags);
 	return block;
 }
@@ -152,7 +152,7 @@ void store_block_put(struct vdisk_store *store, struct vdisk_block *block)
 {
 	lockdep_assert_held(&store->blocks.xa_lock);
 
-	if (--block->users || block->data)
+	if (--block->nr_slots || block->data)
 		return;
 	__xa_erase(&store->blocks, block->index);
 	kfree(block);

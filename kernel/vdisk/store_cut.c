@@ -21,7 +21,7 @@
  * writes' slots lose the sectors. So a cut never undoes a FUA write by
  * restoring the contents from before an older write.
  *
- * The volatile cache has STORE_CACHE_SLOTS blocks. Beyond that, the writes that
+ * The volatile cache has STORE_CACHE_SLOTS_MAX blocks. Beyond that, the writes that
  * ended first become stable.
  *
  * Whether a write is lost, kept or torn depends on the seed and on its number
@@ -39,7 +39,8 @@
 #include "store_write.h"
 
 /* Decide which part of a write a cut keeps. */
-static void decide(struct vdisk_store *store, struct vdisk_write *write)
+static void store_decide_fate(struct vdisk_store *store,
+			      struct vdisk_write *write)
 {
 	u64 seed = vdisk_random(store->seed, write->seq);
 	u32 blocks = write->bytes / store->block_size;
@@ -47,17 +48,18 @@ static void decide(struct vdisk_store *store, struct vdisk_write *write)
 
 	fate = vdisk_random_below(seed, 0, blocks > 1 ? STORE_NR_FATES :
 							STORE_TORN);
-	write->kept_to = write->pos;
+	write->kept_end = write->pos;
 	if (fate == STORE_KEPT)
-		write->kept_to += write->bytes;
+		write->kept_end += write->bytes;
 	else if (fate == STORE_TORN)
-		write->kept_to += store->block_size *
+		write->kept_end +=
+			store->block_size *
 			(1 + vdisk_random_below(seed, 1, blocks - 1));
-	store->did.fates[fate]++;
+	store->counters.fates[fate]++;
 }
 
-/* Allocate a spare for store_exchange(). So small an allocation succeeds. */
-static void spare_alloc(struct vdisk_store *store, void **spare)
+/* Allocate a spare for store_exchange_sectors(). So small an allocation succeeds. */
+static void store_spare_alloc(struct vdisk_store *store, void **spare)
 {
 	if (!*spare)
 		*spare = store_data_alloc(store, GFP_KERNEL | __GFP_NOFAIL);
@@ -67,73 +69,73 @@ static void spare_alloc(struct vdisk_store *store, void **spare)
  * Apply a cut to a block. All of its unstable writes are cut, so no write
  * changes it, but reads may come.
  */
-static void cut_block(struct vdisk_store *store, struct vdisk_block *block,
-		      void **spare)
+static void store_cut_block(struct vdisk_store *store,
+			    struct vdisk_block *block, void **spare)
 {
 	HLIST_HEAD(oldest_first);
 	struct vdisk_slot *slot;
 	struct hlist_node *next;
 
 	hlist_for_each_entry_safe(slot, next, &block->slots, chain) {
-		spare_alloc(store, spare);
+		store_spare_alloc(store, spare);
 		xa_lock_irq(&store->blocks);
-		store_exchange(block, slot, slot->mask, spare);
+		store_exchange_sectors(block, slot, slot->mask, spare);
 		hlist_del(&slot->chain);
 		hlist_add_head(&slot->chain, &oldest_first);
 		xa_unlock_irq(&store->blocks);
 	}
 	hlist_for_each_entry_safe(slot, next, &oldest_first, chain) {
-		u8 kept = store_sectors_before(block, slot->write->kept_to);
+		u8 kept = store_mask_before(block, slot->write->kept_end);
 
-		spare_alloc(store, spare);
+		store_spare_alloc(store, spare);
 		xa_lock_irq(&store->blocks);
-		store_exchange(block, slot, slot->mask & kept, spare);
+		store_exchange_sectors(block, slot, slot->mask & kept, spare);
 		hlist_del_init(&slot->chain);
 		xa_unlock_irq(&store->blocks);
 	}
 }
 
 /**
- * vdisk_store_stop - cut the power
+ * vdisk_store_begin_cut - cut the power
  * @store: the store
  *
  * From now on writes fail. The fate of each unstable write is decided here;
- * vdisk_store_cut() applies it.
+ * vdisk_store_apply_cut() applies it.
  *
- * Context: any. The caller serializes it with vdisk_store_restore().
+ * Context: any. The caller serializes it with vdisk_store_restore_power().
  */
-void vdisk_store_stop(struct vdisk_store *store)
+void vdisk_store_begin_cut(struct vdisk_store *store)
 {
 	struct vdisk_write *write;
 	unsigned long flags;
 	LIST_HEAD(writes);
 
 	xa_lock_irqsave(&store->blocks, flags);
-	store->off = true;
-	store->did.cuts++;
+	store->powered_off = true;
+	store->counters.nr_cuts++;
 	/* Requests in flight keep pointing to their writes. */
-	list_for_each_entry(write, &store->flying, link) {
-		write->cut = true;
-		write->users++;
+	list_for_each_entry(write, &store->in_flight, link) {
+		write->power_cut = true;
+		write->refs++;
 	}
 	list_splice_init(&store->cache.writes, &writes);
-	list_splice_tail_init(&store->flying, &writes);
-	store->cache.slots = 0;
-	store->cache.nr = 0;
+	list_splice_tail_init(&store->in_flight, &writes);
+	store->cache.nr_slots = 0;
+	store->cache.nr_writes = 0;
 	list_for_each_entry(write, &writes, link)
-		decide(store, write);
+		store_decide_fate(store, write);
 	list_splice_tail(&writes, &store->cutting);
 	xa_unlock_irqrestore(&store->blocks, flags);
 }
 
 /**
- * vdisk_store_cut - lose, keep or tear the unstable writes
- * @store: the store, after vdisk_store_stop()
+ * vdisk_store_apply_cut - lose, keep or tear the unstable writes
+ * @store: the store, after vdisk_store_begin_cut()
  *
  * Context: may sleep. The caller serializes it with itself and with
- * vdisk_store_restore().
+ * vdisk_store_restore_power().
  */
-void vdisk_store_cut(struct vdisk_store *store)
+void vdisk_store_apply_cut(struct vdisk_store *store)
 {
 	struct vdisk_write *write, *next;
 	struct vdisk_slot *slot;
@@ -150,7 +152,7 @@ void vdisk_store_cut(struct vdisk_store *store)
 			 * this write had not reached it yet.
 			 */
 			if (!hlist_unhashed(&slot->chain))
-				cut_block(store, slot->block, &spare);
+				store_cut_block(store, slot->block, &spare);
 		}
 		cond_resched();
 	}
@@ -161,12 +163,12 @@ void vdisk_store_cut(struct vdisk_store *store)
 }
 
 /**
- * vdisk_store_restore - restore the power
+ * vdisk_store_restore_power - restore the power
  * @store: the store
  */
-void vdisk_store_restore(struct vdisk_store *store)
+void vdisk_store_restore_power(struct vdisk_store *store)
 {
 	xa_lock_irq(&store->blocks);
-	store->off = false;
+	store->powered_off = false;
 	xa_unlock_irq(&store->blocks);
 }

@@ -41,7 +41,7 @@ void store_write_put(struct vdisk_store *store, struct vdisk_write *write)
 	bool last;
 
 	xa_lock_irqsave(&store->blocks, flags);
-	last = !--write->users;
+	last = !--write->refs;
 	xa_unlock_irqrestore(&store->blocks, flags);
 	if (last)
 		store_write_free(store, write);
@@ -60,9 +60,9 @@ void store_writes_free(struct vdisk_store *store, struct list_head *writes)
  * Allocate a slot that takes over a reference to a block; NULL without memory.
  * Its contents are uninitialized; for a trim they are zeros.
  */
-static struct vdisk_slot *slot_alloc(struct vdisk_store *store,
-				     struct vdisk_write *write,
-				     struct vdisk_block *block, bool trim)
+static struct vdisk_slot *store_slot_alloc(struct vdisk_store *store,
+					   struct vdisk_write *write,
+					   struct vdisk_block *block, bool trim)
 {
 	struct vdisk_slot *slot = kzalloc(sizeof(*slot), STORE_GFP);
 
@@ -71,9 +71,9 @@ static struct vdisk_slot *slot_alloc(struct vdisk_store *store,
 
 	slot->write = write;
 	slot->block = block;
-	slot->mask = store_sectors_before(block, write->pos + write->bytes) &
-		     ~store_sectors_before(block, write->pos);
-	if (trim && slot->mask == STORE_ALL)
+	slot->mask = store_mask_before(block, write->pos + write->bytes) &
+		     ~store_mask_before(block, write->pos);
+	if (trim && slot->mask == STORE_MASK_ALL)
 		return slot;
 
 	if (store_may_grow())
@@ -83,7 +83,7 @@ static struct vdisk_slot *slot_alloc(struct vdisk_store *store,
 		return NULL;
 	}
 	if (trim)
-		memset(slot->data, 0, STORE_BLOCK);
+		memset(slot->data, 0, STORE_BLOCK_BYTES);
 	return slot;
 }
 
@@ -100,11 +100,11 @@ struct vdisk_write *store_write_alloc(struct vdisk_store *store,
 	if (!write)
 		return NULL;
 
-	write->users = 1;
+	write->refs = 1;
 	write->pos = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
 	write->bytes = blk_rq_bytes(rq);
-	index = write->pos >> STORE_SHIFT;
-	last = (write->pos + write->bytes - 1) >> STORE_SHIFT;
+	index = write->pos >> STORE_BLOCK_SHIFT;
+	last = (write->pos + write->bytes - 1) >> STORE_BLOCK_SHIFT;
 	tail = &write->slots;
 	for (; index <= last; index++) {
 		struct vdisk_block *block;
@@ -118,7 +118,7 @@ struct vdisk_write *store_write_alloc(struct vdisk_store *store,
 		if (!block)
 			goto free;
 
-		*tail = slot_alloc(store, write, block, trim);
+		*tail = store_slot_alloc(store, write, block, trim);
 		if (!*tail) {
 			xa_lock_irqsave(&store->blocks, flags);
 			store_block_put(store, block);
@@ -141,7 +141,7 @@ void store_write_fill(struct vdisk_store *store, struct vdisk_write *write,
 		      struct request *rq)
 {
 	struct vdisk_slot *slot = write->slots;
-	u32 offset = write->pos & (STORE_BLOCK - 1);
+	u32 offset = write->pos & (STORE_BLOCK_BYTES - 1);
 	struct req_iterator iter;
 	struct bio_vec bvec;
 
@@ -150,11 +150,11 @@ void store_write_fill(struct vdisk_store *store, struct vdisk_write *write,
 
 		for (done = 0; done < bvec.bv_len; done += len) {
 			len = min_t(u32, bvec.bv_len - done,
-				    STORE_BLOCK - offset);
+				    STORE_BLOCK_BYTES - offset);
 			memcpy_from_page(slot->data + offset, bvec.bv_page,
 					 bvec.bv_offset + done, len);
 			offset += len;
-			if (offset == STORE_BLOCK) {
+			if (offset == STORE_BLOCK_BYTES) {
 				offset = 0;
 				slot = slot->next;
 			}
@@ -162,8 +162,8 @@ void store_write_fill(struct vdisk_store *store, struct vdisk_write *write,
 	}
 
 	for (slot = write->slots; slot; slot = slot->next) {
-		if (slot->mask == STORE_ALL &&
-		    !memchr_inv(slot->data, 0, STORE_BLOCK)) {
+		if (slot->mask == STORE_MASK_ALL &&
+		    !memchr_inv(slot->data, 0, STORE_BLOCK_BYTES)) {
 			store_data_free(store, slot->data);
 			slot->data = NULL;
 		}
@@ -171,7 +171,7 @@ void store_write_fill(struct vdisk_store *store, struct vdisk_write *write,
 }
 
 /* Make a write stable: remove its slots from their blocks. */
-void store_settle(struct vdisk_store *store, struct vdisk_write *write)
+void store_make_stable(struct vdisk_store *store, struct vdisk_write *write)
 {
 	struct vdisk_slot *slot;
 
@@ -196,14 +196,14 @@ void store_settle(struct vdisk_store *store, struct vdisk_write *write)
 }
 
 /* Make the write stable that ended first, and add it to a list to be freed. */
-void store_settle_first(struct vdisk_store *store, struct list_head *freed)
+void store_make_first_stable(struct vdisk_store *store, struct list_head *freed)
 {
 	struct store_cache *cache = &store->cache;
 	struct vdisk_write *write;
 
 	write = list_first_entry(&cache->writes, struct vdisk_write, link);
-	store_settle(store, write);
-	cache->slots -= write->nr_slots;
-	cache->nr--;
+	store_make_stable(store, write);
+	cache->nr_slots -= write->nr_slots;
+	cache->nr_writes--;
 	list_move(&write->link, freed);
 }

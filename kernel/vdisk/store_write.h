@@ -20,10 +20,10 @@ struct request;
 #define STORE_GFP		(GFP_NOWAIT | __GFP_NOWARN)
 
 /* A block has the size of a page of most machines. A u8 has a bit for each sector. */
-#define STORE_SHIFT		12
-#define STORE_BLOCK		BIT(STORE_SHIFT)
-#define STORE_SECTORS		(STORE_BLOCK >> SECTOR_SHIFT)
-#define STORE_ALL		((u8)GENMASK(STORE_SECTORS - 1, 0))
+#define STORE_BLOCK_SHIFT		12
+#define STORE_BLOCK_BYTES		BIT(STORE_BLOCK_SHIFT)
+#define STORE_BLOCK_SECTORS		(STORE_BLOCK_BYTES >> SECTOR_SHIFT)
+#define STORE_MASK_ALL		((u8)GENMASK(STORE_BLOCK_SECTORS - 1, 0))
 
 /* Effect of a cut on a write. Only two or more logical blocks can tear. */
 enum store_fate {
@@ -38,7 +38,7 @@ struct vdisk_block {
 	unsigned long index;	/* position on the disk, in blocks; constant */
 	void *data;		/* contents, NULL for zeros */
 	struct hlist_head slots; /* slots of unstable writes, newest first */
-	u32 users;		/* number of slots for this block */
+	u32 nr_slots;		/* number of slots for this block */
 };
 
 /* A slot: a block of a write. */
@@ -59,30 +59,30 @@ struct vdisk_write {
 	u64 pos;		/* first byte; constant */
 	u32 bytes;		/* length, bytes; constant */
 	u64 seq;		/* position in the order of submission */
-	u64 ended;		/* position in the order of ending */
-	u64 kept_to;		/* byte of the disk up to which a cut keeps it */
-	bool cut;		/* whether the power was cut before it ended */
-	u8 users;		/* references: 1, and 2 during a cut */
+	u64 end_seq;		/* position in the order of ending */
+	u64 kept_end;		/* byte of the disk up to which a cut keeps it */
+	bool power_cut;		/* whether the power was cut before it ended */
+	u8 refs;		/* references: 1, and 2 during a cut */
 };
 
 /* The volatile cache: writes that have ended, and that a cut may lose. */
 struct store_cache {
 	struct list_head writes; /* writes, in the order in which they ended */
-	u64 nr;			/* number of writes */
-	u64 slots;		/* number of slots of these writes */
+	u64 nr_writes;		/* number of writes */
+	u64 nr_slots;		/* number of slots of these writes */
 };
 
 /* A lack of memory for writes. */
 struct store_shortage {
-	bool now;		/* whether the last allocation failed */
-	unsigned long since;	/* time of the first failure in a row, jiffies */
+	bool lasts;		/* whether the last allocation failed */
+	unsigned long since_jiffies; /* time of the first failure in a row, jiffies */
 };
 
 /* Counters since the disk was created. */
 struct store_counters {
-	u64 writes;		/* writes submitted */
-	u64 ended;		/* writes ended */
-	u64 cuts;		/* power cuts */
+	u64 nr_submitted;	/* writes submitted */
+	u64 nr_ended;		/* writes ended */
+	u64 nr_cuts;		/* power cuts */
 	u64 fates[STORE_NR_FATES]; /* unstable writes at cuts, by store_fate */
 };
 
@@ -93,13 +93,13 @@ struct vdisk_store {
 	u64 seed;		/* seed of cuts; constant */
 
 	struct xarray blocks;	/* struct vdisk_block, by index */
-	bool off;		/* whether the power is off */
-	struct list_head flying; /* writes in flight */
+	bool powered_off;	/* whether the power is off */
+	struct list_head in_flight; /* writes in flight */
 	struct list_head cutting; /* writes that a cut has yet to process */
 	struct store_cache cache; /* writes that have ended and are unstable */
 	struct store_shortage shortage; /* failures to allocate memory */
-	struct store_counters did; /* counters */
-	atomic_long_t held;	/* contents in memory, in blocks; atomic */
+	struct store_counters counters; /* counters */
+	atomic_long_t nr_blocks; /* contents in memory, in blocks; atomic */
 };
 
 /* Return the contents of sector @i of a block. */
@@ -112,9 +112,9 @@ static inline void *store_sector(void *data, int i)
 bool store_may_grow(void);
 void *store_data_alloc(struct vdisk_store *store, gfp_t gfp);
 void store_data_free(struct vdisk_store *store, void *data);
-void store_exchange(struct vdisk_block *block, struct vdisk_slot *slot,
-		    u8 mask, void **spare);
-u8 store_sectors_before(const struct vdisk_block *block, u64 byte);
+void store_exchange_sectors(struct vdisk_block *block, struct vdisk_slot *slot,
+			    u8 mask, void **spare);
+u8 store_mask_before(const struct vdisk_block *block, u64 byte);
 struct vdisk_block *store_block_get(struct vdisk_store *store,
 				    unsigned long index);
 struct vdisk_block *store_block_find(struct vdisk_store *store,
@@ -129,7 +129,8 @@ void store_write_fill(struct vdisk_store *store, struct vdisk_write *write,
 void store_write_free(struct vdisk_store *store, struct vdisk_write *write);
 void store_write_put(struct vdisk_store *store, struct vdisk_write *write);
 void store_writes_free(struct vdisk_store *store, struct list_head *writes);
-void store_settle(struct vdisk_store *store, struct vdisk_write *write);
-void store_settle_first(struct vdisk_store *store, struct list_head *freed);
+void store_make_stable(struct vdisk_store *store, struct vdisk_write *write);
+void store_make_first_stable(struct vdisk_store *store,
+			     struct list_head *freed);
 
 #endif /* ISOBLK_VDISK_STORE_WRITE_H */

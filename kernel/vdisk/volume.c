@@ -32,86 +32,94 @@
 #include "volume.h"
 
 /* Fraction bits of intlog2(). */
-#define LOG_SHIFT	24
+#define VOLUME_LOG2_SHIFT	24
 /* ln 2, in 2^-32 */
-#define LN_2		2977044472ULL
+#define VOLUME_LN2		2977044472ULL
 
 /* Return whether the volume has a limit. */
-static bool limited(const struct vdisk_volume *volume)
+static bool vdisk_volume_has_limit(const struct vdisk_volume *volume)
 {
-	return volume->p.iops || volume->p.bps;
+	return volume->params.iops || volume->params.bps;
 }
 
 /* Return whether a command merges with the last admitted one. */
-static bool merges(const struct vdisk_volume *volume,
-		   const struct vdisk_cmd *cmd)
+static bool vdisk_volume_may_merge(const struct vdisk_volume *volume,
+				   const struct vdisk_cmd *cmd)
 {
-	return cmd->bytes && cmd->op == volume->op && cmd->op != VDISK_TRIM &&
-	       cmd->pos == volume->end &&
-	       cmd->fixed.at_ns < volume->went_ns &&
-	       cmd->bytes + (u64)volume->merged <= VDISK_VOLUME_IO;
+	return cmd->bytes && cmd->op == volume->last_op &&
+	       cmd->op != VDISK_TRIM && cmd->pos == volume->end_pos &&
+	       cmd->fixed.at_ns < volume->admitted_ns &&
+	       cmd->bytes + (u64)volume->merged_bytes <= VDISK_VOLUME_IO_BYTES;
 }
 
 /* Return the tokens that a command takes from the bucket of requests. */
-static u32 ios_of(const struct vdisk_volume *volume,
-		  const struct vdisk_cmd *cmd)
+static u32 vdisk_volume_count_ios(const struct vdisk_volume *volume,
+				  const struct vdisk_cmd *cmd)
 {
-	if (cmd->op == VDISK_FLUSH || merges(volume, cmd))
+	if (cmd->op == VDISK_FLUSH || vdisk_volume_may_merge(volume, cmd))
 		return 0;
 	if (cmd->op == VDISK_TRIM)
 		return 1;
-	return DIV_ROUND_UP(cmd->bytes, VDISK_VOLUME_IO);
+	return DIV_ROUND_UP(cmd->bytes, VDISK_VOLUME_IO_BYTES);
 }
 
 /* Return the tokens that a command takes from the bucket of bytes. */
-static u32 bytes_of_data(const struct vdisk_cmd *cmd)
+static u32 vdisk_volume_count_bytes(const struct vdisk_cmd *cmd)
 {
 	return cmd->op == VDISK_TRIM ? 0 : cmd->bytes;
 }
 
 /* Return the first time from @at on at which a bucket is not in debt. */
-static u64 out_of_debt(const struct vdisk_volume *volume,
-		       const struct vdisk_link *bucket, u64 at)
+static u64 vdisk_volume_debt_end_ns(const struct vdisk_volume *volume,
+				    const struct vdisk_link *bucket, u64 at)
 {
-	u64 burst = volume->p.burst_ns;
+	u64 burst = volume->params.burst_ns;
 
 	return bucket->free_ns > at + burst ? bucket->free_ns - burst : at;
 }
 
 /* Return when a command, the first in order, is admitted. */
-static u64 due(const struct vdisk_volume *volume, const struct vdisk_cmd *cmd)
+static u64 vdisk_volume_admission_ns(const struct vdisk_volume *volume,
+				     const struct vdisk_cmd *cmd)
 {
-	u64 at = max(cmd->fixed.at_ns, volume->went_ns);
+	u64 at = max(cmd->fixed.at_ns, volume->admitted_ns);
 	u64 ns = at;
 
-	if (volume->p.iops && ios_of(volume, cmd))
-		ns = max(ns, out_of_debt(volume, &volume->ios, at));
-	if (volume->p.bps && bytes_of_data(cmd))
-		ns = max(ns, out_of_debt(volume, &volume->bytes, at));
+	if (volume->params.iops && vdisk_volume_count_ios(volume, cmd))
+		ns = max(ns, vdisk_volume_debt_end_ns(volume,
+						      &volume->ios_bucket, at));
+	if (volume->params.bps && vdisk_volume_count_bytes(cmd))
+		ns = max(ns, vdisk_volume_debt_end_ns(
+				     volume, &volume->bytes_bucket, at));
 	return ns;
 }
 
 /* Admit a command: take its tokens. */
-static void go_on(struct vdisk_volume *volume, const struct vdisk_cmd *cmd,
-		  u64 at)
+static void vdisk_volume_admit(struct vdisk_volume *volume,
+			       const struct vdisk_cmd *cmd, u64 at)
 {
-	u32 ios = ios_of(volume, cmd);
-	u32 bytes = bytes_of_data(cmd);
+	u32 ios = vdisk_volume_count_ios(volume, cmd);
+	u32 bytes = vdisk_volume_count_bytes(cmd);
 
-	if (volume->p.iops && ios)
-		vdisk_link_carry(&volume->ios, volume->p.iops, at, ios);
-	if (volume->p.bps && bytes)
-		vdisk_link_carry(&volume->bytes, volume->p.bps, at, bytes);
-	volume->merged = ios ? cmd->bytes : volume->merged + cmd->bytes;
-	volume->op = cmd->op;
-	volume->end = cmd->pos + cmd->bytes;
-	volume->went_ns = at;
+	if (volume->params.iops && ios)
+		vdisk_link_transfer(&volume->ios_bucket, volume->params.iops,
+				    at, ios);
+	if (volume->params.bps && bytes)
+		vdisk_link_transfer(&volume->bytes_bucket, volume->params.bps,
+				    at, bytes);
+	volume->merged_bytes = ios ? cmd->bytes :
+				     volume->merged_bytes + cmd->bytes;
+	volume->last_op = cmd->op;
+	volume->end_pos = cmd->pos + cmd->bytes;
+	volume->admitted_ns = at;
 }
 
-static void set_due(struct vdisk_volume *volume)
+static void vdisk_volume_set_due(struct vdisk_volume *volume)
 {
-	volume->due_ns = volume->held.head ? due(volume, volume->held.head) :
-					     VDISK_NEVER;
+	volume->due_ns = volume->waiting.head ?
+				 vdisk_volume_admission_ns(
+					 volume, volume->waiting.head) :
+				 VDISK_NEVER_NS;
 }
 
 /**
@@ -123,94 +131,95 @@ void vdisk_volume_init(struct vdisk_volume *volume,
 		       const struct vdisk_params *params)
 {
 	*volume = (struct vdisk_volume){
-		.p = params->volume,
+		.params = params->volume,
 		/* Not the jitter's seed: it uses the same positions. */
 		.seed = vdisk_random(params->seed, 0),
-		.due_ns = VDISK_NEVER,
-		.op = VDISK_FLUSH,
+		.due_ns = VDISK_NEVER_NS,
+		.last_op = VDISK_FLUSH,
 	};
-	vdisk_list_init(&volume->held);
+	vdisk_list_init(&volume->waiting);
 }
 
 /**
- * vdisk_volume_change - change the parameters
+ * vdisk_volume_change_params - change the parameters
  * @volume: the volume
  * @params: parameters, for commands that wait or arrive later
  * @now: time, ns; all events up to it have been processed
  */
-void vdisk_volume_change(struct vdisk_volume *volume,
-			 const struct vdisk_params *params, u64 now)
+void vdisk_volume_change_params(struct vdisk_volume *volume,
+				const struct vdisk_params *params, u64 now)
 {
-	volume->p = params->volume;
-	set_due(volume);
+	volume->params = params->volume;
+	vdisk_volume_set_due(volume);
 	/* A higher limit holds from now on, not earlier. */
-	if (volume->held.head)
+	if (volume->waiting.head)
 		volume->due_ns = max(volume->due_ns, now);
 }
 
 /**
- * vdisk_volume_enter - admit a command that arrives, or have it wait
+ * vdisk_volume_submit - admit a command that arrives, or have it wait
  * @volume: the volume
  * @cmd: the command
  * @now: time
  *
- * Return: whether it is admitted. If not, vdisk_volume_take() returns it at
+ * Return: whether it is admitted. If not, vdisk_volume_pop() returns it at
  * due_ns or later.
  */
-bool vdisk_volume_enter(struct vdisk_volume *volume, struct vdisk_cmd *cmd,
-			u64 now)
+bool vdisk_volume_submit(struct vdisk_volume *volume, struct vdisk_cmd *cmd,
+			 u64 now)
 {
 	cmd->fixed.at_ns = now;
-	if (!volume->held.head) {
-		if (!limited(volume))
+	if (!volume->waiting.head) {
+		if (!vdisk_volume_has_limit(volume))
 			return true;
-		if (due(volume, cmd) <= now) {
-			go_on(volume, cmd, now);
+		if (vdisk_volume_admission_ns(volume, cmd) <= now) {
+			vdisk_volume_admit(volume, cmd, now);
 			return true;
 		}
 	}
-	vdisk_list_add(&volume->held, cmd);
-	if (!volume->nr_held++)
-		set_due(volume);
+	vdisk_list_add(&volume->waiting, cmd);
+	if (!volume->nr_waiting++)
+		vdisk_volume_set_due(volume);
 	return false;
 }
 
 /**
- * vdisk_volume_take - admit the first command that waits
+ * vdisk_volume_pop - admit the first command that waits
  * @volume: the volume, where a command waits
  *
  * Return: the command, with its time of arrival set to due_ns.
  */
-struct vdisk_cmd *vdisk_volume_take(struct vdisk_volume *volume)
+struct vdisk_cmd *vdisk_volume_pop(struct vdisk_volume *volume)
 {
-	struct vdisk_cmd *cmd = vdisk_list_pop(&volume->held);
+	struct vdisk_cmd *cmd = vdisk_list_pop(&volume->waiting);
 	u64 at = volume->due_ns;
 
-	volume->nr_held--;
-	go_on(volume, cmd, at);
+	volume->nr_waiting--;
+	vdisk_volume_admit(volume, cmd, at);
 	cmd->fixed.at_ns = at;
-	set_due(volume);
+	vdisk_volume_set_due(volume);
 	return cmd;
 }
 
 /**
- * vdisk_volume_net_ns - return a command's time in the network
+ * vdisk_volume_draw_net_ns - return a command's time in the network
  * @volume: the volume
  * @seq: number of the command
  *
  * Return: ns, net_ns on average.
  */
-u64 vdisk_volume_net_ns(const struct vdisk_volume *volume, u64 seq)
+u64 vdisk_volume_draw_net_ns(const struct vdisk_volume *volume, u64 seq)
 {
-	u64 tail = div_u64(volume->p.net_ns * volume->p.net_spread, 1000);
+	u64 tail = div_u64(volume->params.net_ns * volume->params.net_spread,
+			   1000);
 	u32 dice;
 	u64 log;
 
 	if (!tail)
-		return volume->p.net_ns;
+		return volume->params.net_ns;
 	/* -ln(dice / 2^32) has an exponential distribution with mean 1. */
 	dice = max(vdisk_random(volume->seed, seq) >> 32, 1ULL);
-	log = (32ULL << LOG_SHIFT) - intlog2(dice);
-	return volume->p.net_ns - tail +
-	       mul_u64_u64_shr(tail, log * LN_2, 32 + LOG_SHIFT);
+	log = (32ULL << VOLUME_LOG2_SHIFT) - intlog2(dice);
+	return volume->params.net_ns - tail +
+	       mul_u64_u64_shr(tail, log * VOLUME_LN2, 32 + VOLUME_LOG2_SHIFT);
 }
