@@ -11,7 +11,7 @@
  * Allocate a bio for the next bytes of a span, as many as fit. Return NULL at
  * the end of the span.
  */
-struct bio *sc_next_bio(struct bio_set *bs, struct sc_span *span)
+struct bio *sc_span_next_bio(struct bio_set *bs, struct sc_span *span)
 {
 	u64 bytes = span->stop - span->at, room;
 	u32 piece, vecs;

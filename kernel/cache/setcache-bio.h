@@ -31,7 +31,7 @@ struct sc_flight {
 	struct completion done;	/* completes when all bios have ended */
 };
 
-struct bio *sc_next_bio(struct bio_set *bs, struct sc_span *span);
+struct bio *sc_span_next_bio(struct bio_set *bs, struct sc_span *span);
 
 void sc_flight_init(struct sc_flight *flight);
 void sc_flight_send(struct sc_flight *flight, struct bio *bio);

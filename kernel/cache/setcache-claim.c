@@ -26,8 +26,8 @@ static DEFINE_MUTEX(sc_claims_lock);
 /*
  * Return whether two caches are never live together: tables of one device are not.
  */
-static bool sc_take_turns(const struct setcache *sc,
-			  const struct setcache *other)
+static bool sc_claim_may_share(const struct setcache *sc,
+			       const struct setcache *other)
 {
 	return sc == other ||
 	       (sc->ti->table != other->ti->table &&
@@ -36,10 +36,10 @@ static bool sc_take_turns(const struct setcache *sc,
 }
 
 /* Return why two caches cannot both be live, or NULL. */
-static const char *sc_rival(const struct setcache *sc,
-			    const struct setcache *other)
+static const char *sc_claim_find_conflict(const struct setcache *sc,
+					  const struct setcache *other)
 {
-	if (sc_take_turns(sc, other))
+	if (sc_claim_may_share(sc, other))
 		return NULL;
 	if (sc->ssd->bdev == other->ssd->bdev)
 		return "the SSD is in use by another cache";
@@ -56,7 +56,7 @@ static const char *sc_rival(const struct setcache *sc,
  * Claim the disks of a cache, unless it has done so. Return NULL, or why they
  * cannot be claimed.
  */
-const char *sc_claim(struct setcache *sc)
+const char *sc_claim_disks(struct setcache *sc)
 {
 	const char *error = NULL;
 	struct setcache *other;
@@ -64,7 +64,7 @@ const char *sc_claim(struct setcache *sc)
 	mutex_lock(&sc_claims_lock);
 	if (list_empty(&sc->claim.link)) {
 		list_for_each_entry(other, &sc_claims, claim.link) {
-			error = sc_rival(sc, other);
+			error = sc_claim_find_conflict(sc, other);
 			if (error)
 				break;
 		}
@@ -78,22 +78,22 @@ const char *sc_claim(struct setcache *sc)
 /*
  * Return whether another device's table has claimed a cache with the same UUID.
  */
-bool sc_claimed_twice(struct setcache *sc)
+bool sc_is_claimed_twice(struct setcache *sc)
 {
 	struct setcache *other;
 	bool found = false;
 
 	mutex_lock(&sc_claims_lock);
-	uuid_copy(&sc->claim.uuid, sc_md_uuid(sc->md));
+	uuid_copy(&sc->claim.uuid, sc_md_get_uuid(sc->md));
 	list_for_each_entry(other, &sc_claims, claim.link)
-		found |= !sc_take_turns(sc, other) &&
+		found |= !sc_claim_may_share(sc, other) &&
 			 uuid_equal(&sc->claim.uuid, &other->claim.uuid);
 	mutex_unlock(&sc_claims_lock);
 	return found;
 }
 
 /* Give up a cache's claim, if it has one. */
-void sc_unclaim(struct setcache *sc)
+void sc_unclaim_disks(struct setcache *sc)
 {
 	mutex_lock(&sc_claims_lock);
 	list_del_init(&sc->claim.link);

@@ -9,8 +9,8 @@
 
 struct setcache;
 
-const char *sc_claim(struct setcache *sc);
-bool sc_claimed_twice(struct setcache *sc);
-void sc_unclaim(struct setcache *sc);
+const char *sc_claim_disks(struct setcache *sc);
+bool sc_is_claimed_twice(struct setcache *sc);
+void sc_unclaim_disks(struct setcache *sc);
 
 #endif /* SETCACHE_CLAIM_H */

@@ -14,7 +14,7 @@
  *
  * A block that cannot be read or written becomes stuck: it stays dirty, and
  * rounds skip it. Its neighbours are cleaned, and further rounds go on. After
- * SC_RETRY_INTERVAL all stuck blocks are tried again.
+ * SC_RETRY_JIFFIES all stuck blocks are tried again.
  *
  * A block has no owner: the cgroup that dirtied it is not recorded, and a run
  * may have blocks of several cgroups. So cleaning is charged to the root cgroup.
@@ -38,16 +38,16 @@
 #include "setcache-slots.h"
 
 /* Interval of checks for idle_ms, age_ms and clean_gate, in jiffies. */
-#define SC_TICK_INTERVAL	(HZ / 2)
+#define SC_TICK_JIFFIES	(HZ / 2)
 
 /* Pause after a round in which no block could be cleaned, in jiffies. */
-#define SC_REST_INTERVAL	HZ
+#define SC_REST_JIFFIES	HZ
 
 /*
  * Pause before stuck blocks are tried again, in jiffies: a disk may take
  * seconds to give up a bad sector, and all other requests wait for that.
  */
-#define SC_RETRY_INTERVAL	(10 * HZ)
+#define SC_RETRY_JIFFIES	(10 * HZ)
 
 /* Why blocks are cleaned, most urgent first. */
 enum sc_reason {
@@ -67,24 +67,24 @@ struct sc_cleaner *sc_cleaner_create(struct setcache *sc)
 	if (!cleaner)
 		return NULL;
 	cleaner->sc = sc;
-	cleaner->stuck.retry = jiffies;
-	cleaner->rest = jiffies;
-	init_completion(&cleaner->hot.held);
+	cleaner->stuck.retry_at = jiffies;
+	cleaner->rest_until = jiffies;
+	init_completion(&cleaner->hot.taken);
 	spin_lock_init(&cleaner->flight.lock);
 	init_waitqueue_head(&cleaner->flight.wait);
-	a_page = (PAGE_SIZE >> SECTOR_SHIFT) / sc->index.geo.block;
-	cleaner->max_slots = SC_ROUND_PAGES * max(1U, a_page);
-	cleaner->slots = kvmalloc_array(cleaner->max_slots, sizeof(u16),
-					GFP_KERNEL);
+	a_page = (PAGE_SIZE >> SECTOR_SHIFT) / sc->index.geo.block_sectors;
+	cleaner->nr_slots_max = SC_ROUND_PAGES_MAX * max(1U, a_page);
+	cleaner->slots =
+		kvmalloc_array(cleaner->nr_slots_max, sizeof(u16), GFP_KERNEL);
 	cleaner->dirty = kvmalloc_array(sc->index.geo.assoc,
 					sizeof(*cleaner->dirty), GFP_KERNEL);
-	cleaner->bad = bitmap_alloc(cleaner->max_slots, GFP_KERNEL);
-	cleaner->stuck.sets = vzalloc(BITS_TO_LONGS(sc->index.geo.sets) *
-				      sizeof(long));
-	if (!cleaner->slots || !cleaner->dirty || !cleaner->bad ||
+	cleaner->bad_slots = bitmap_alloc(cleaner->nr_slots_max, GFP_KERNEL);
+	cleaner->stuck.sets =
+		vzalloc(BITS_TO_LONGS(sc->index.geo.nr_sets) * sizeof(long));
+	if (!cleaner->slots || !cleaner->dirty || !cleaner->bad_slots ||
 	    !cleaner->stuck.sets)
 		goto bad;
-	for (i = 0; i < SC_ROUND_PAGES; i++) {
+	for (i = 0; i < SC_ROUND_PAGES_MAX; i++) {
 		cleaner->pages[i] = alloc_page(GFP_KERNEL);
 		if (!cleaner->pages[i])
 			goto bad;
@@ -101,32 +101,32 @@ void sc_cleaner_destroy(struct sc_cleaner *cleaner)
 
 	if (!cleaner)
 		return;
-	for (i = 0; i < SC_ROUND_PAGES; i++)
+	for (i = 0; i < SC_ROUND_PAGES_MAX; i++)
 		if (cleaner->pages[i])
 			__free_page(cleaner->pages[i]);
 	vfree(cleaner->stuck.sets);
-	bitmap_free(cleaner->bad);
+	bitmap_free(cleaner->bad_slots);
 	kvfree(cleaner->dirty);
 	kvfree(cleaner->slots);
 	kvfree(cleaner);
 }
 
 /* Begin to clean everything, or stop that. Stuck blocks are tried at once. */
-void sc_clean_all(struct setcache *sc, bool start)
+void sc_clean_set_all(struct setcache *sc, bool start)
 {
 	WRITE_ONCE(sc->cleaning.all, start);
 	if (start)
-		WRITE_ONCE(sc->cleaning.cleaner->stuck.retry, jiffies);
+		WRITE_ONCE(sc->cleaning.cleaner->stuck.retry_at, jiffies);
 }
 
 /*---------------------------------------------------------------------------*/
 
 /* Return why to clean blocks; sets that exceed their mark count if @sets. */
-static enum sc_reason sc_reason(struct setcache *sc, bool sets)
+static enum sc_reason sc_clean_find_reason(struct setcache *sc, bool sets)
 {
 	u64 dirty = atomic_long_read(&sc->index.nr_dirty);
-	u32 idle = sc_option(sc, SC_OPT_IDLE_MS);
-	u32 gate = sc_option(sc, SC_OPT_CLEAN_GATE);
+	u32 idle = sc_get_option(sc, SC_OPT_IDLE_MS);
+	u32 gate = sc_get_option(sc, SC_OPT_CLEAN_GATE);
 
 	if (!dirty) {
 		WRITE_ONCE(sc->cleaning.all, false);
@@ -135,8 +135,9 @@ static enum sc_reason sc_reason(struct setcache *sc, bool sets)
 	}
 	if (dirty == atomic_long_read(&sc->index.nr_stuck))
 		return SC_REASON_NONE;
-	if (sets && find_first_bit(sc->cleaning.over, sc->index.geo.sets) <
-			    sc->index.geo.sets)
+	if (sets &&
+	    find_first_bit(sc->cleaning.over_sets, sc->index.geo.nr_sets) <
+		    sc->index.geo.nr_sets)
 		return SC_REASON_SET_HIGH;
 	if (READ_ONCE(sc->cleaning.all) ||
 	    !sc_mode_dirties(READ_ONCE(sc->mode)))
@@ -144,14 +145,15 @@ static enum sc_reason sc_reason(struct setcache *sc, bool sets)
 	if (gate && atomic_read(&sc->origin_ios) >= gate)
 		return SC_REASON_NONE;
 	if (READ_ONCE(sc->cleaning.over_all)) {
-		if (dirty > sc_slots_of(sc, SC_OPT_DIRTY_LOW))
+		if (dirty > sc_option_slots(sc, SC_OPT_DIRTY_LOW))
 			return SC_REASON_DIRTY_HIGH;
 		WRITE_ONCE(sc->cleaning.over_all, false);
 	}
-	if (idle && time_after_eq(jiffies, READ_ONCE(sc->last_io) +
-				  msecs_to_jiffies(idle)))
+	if (idle && time_after_eq(jiffies, READ_ONCE(sc->last_io_jiffies) +
+						   msecs_to_jiffies(idle)))
 		return SC_REASON_IDLE;
-	return sc_option(sc, SC_OPT_AGE_MS) ? SC_REASON_AGE : SC_REASON_NONE;
+	return sc_get_option(sc, SC_OPT_AGE_MS) ? SC_REASON_AGE :
+						  SC_REASON_NONE;
 }
 
 /*
@@ -159,32 +161,35 @@ static enum sc_reason sc_reason(struct setcache *sc, bool sets)
  * that were written again during the round stay dirty. Return how many blocks
  * could not be cleaned.
  */
-static u32 sc_clean_written(struct sc_run *run, bool good)
+static u32 sc_clean_end_write(struct sc_run *run, bool good)
 {
 	struct sc_cleaner *cleaner = run->cleaner;
 	struct setcache *sc = cleaner->sc;
 	struct sc_index *index = &sc->index;
 	u32 i, failed = 0, set = run->op.set;
-	struct sc_bucket *bucket = sc_bucket(index, set);
+	struct sc_bucket *bucket = sc_get_bucket(index, set);
 
 	spin_lock_irq(&bucket->lock);
-	for (i = 0; i < run->count; i++) {
-		bool bad = sc_run_bad(run, i);
+	for (i = 0; i < run->nr_blocks; i++) {
+		bool bad = sc_run_block_is_bad(run, i);
 
 		failed += bad || !good;
-		if (sc_state(index, set, run->slots[i]) != SC_SLOT_CLEANING) {
-			sc_note_hot(cleaner, set, run->op.first + i);
+		if (sc_get_slot_state(index, set, run->slots[i]) !=
+		    SC_SLOT_CLEANING) {
+			sc_round_note_hot(cleaner, set, run->op.first_id + i);
 			continue;
 		}
-		if (!good || (bad && sc_gives_up(sc))) {
-			sc_set_state(index, set, run->slots[i], SC_SLOT_DIRTY);
+		if (!good || (bad && sc_copy_is_stopping(sc))) {
+			sc_set_slot_state(index, set, run->slots[i],
+					  SC_SLOT_DIRTY);
 		} else if (bad) {
-			sc_set_state(index, set, run->slots[i], SC_SLOT_STUCK);
+			sc_set_slot_state(index, set, run->slots[i],
+					  SC_SLOT_STUCK);
 			__set_bit(set, cleaner->stuck.sets);
 		} else {
-			sc_set_state(index, set, run->slots[i],
-				     SC_SLOT_CLEANED);
-			sc_mark(sc, set, run->slots[i]);
+			sc_set_slot_state(index, set, run->slots[i],
+					  SC_SLOT_CLEANED);
+			sc_mark_record(sc, set, run->slots[i]);
 		}
 	}
 	spin_unlock_irq(&bucket->lock);
@@ -195,25 +200,26 @@ static u32 sc_clean_written(struct sc_run *run, bool good)
  * Process a run after the commit of its records. If @good all are on the SSD;
  * else some may be. Return how many blocks are clean now.
  */
-static u32 sc_clean_recorded(struct sc_run *run, bool good)
+static u32 sc_clean_end_commit(struct sc_run *run, bool good)
 {
 	struct setcache *sc = run->cleaner->sc;
 	struct sc_index *index = &sc->index;
 	u32 i, count = 0, set = run->op.set;
-	struct sc_bucket *bucket = sc_bucket(index, set);
+	struct sc_bucket *bucket = sc_get_bucket(index, set);
 
 	spin_lock_irq(&bucket->lock);
-	for (i = 0; i < run->count; i++) {
+	for (i = 0; i < run->nr_blocks; i++) {
 		u16 slot = run->slots[i];
 
-		if (sc_state(index, set, slot) != SC_SLOT_CLEANED)
+		if (sc_get_slot_state(index, set, slot) != SC_SLOT_CLEANED)
 			continue;
-		if (good || sc_md_stable(sc->md, sc_slot(index, set, slot))) {
-			sc_set_state(index, set, slot, SC_SLOT_CLEAN);
+		if (good ||
+		    sc_md_is_stable(sc->md, sc_slot_number(index, set, slot))) {
+			sc_set_slot_state(index, set, slot, SC_SLOT_CLEAN);
 			count++;
 		} else {
-			sc_set_state(index, set, slot, SC_SLOT_DIRTY);
-			sc_mark(sc, set, slot);
+			sc_set_slot_state(index, set, slot, SC_SLOT_DIRTY);
+			sc_mark_record(sc, set, slot);
 		}
 	}
 	spin_unlock_irq(&bucket->lock);
@@ -221,7 +227,7 @@ static u32 sc_clean_recorded(struct sc_run *run, bool good)
 }
 
 /* Clean the blocks that the round has taken. */
-static void sc_clean_round(struct sc_cleaner *cleaner)
+static void sc_clean_run_round(struct sc_cleaner *cleaner)
 {
 	struct setcache *sc = cleaner->sc;
 	struct sc_run *run, *end = cleaner->runs + cleaner->nr_runs;
@@ -231,39 +237,41 @@ static void sc_clean_round(struct sc_cleaner *cleaner)
 	sc_copy_round(cleaner);
 	r = blkdev_issue_flush(sc->origin->bdev);
 	for (run = cleaner->runs; run < end; run++)
-		failed += sc_clean_written(run, !r);
+		failed += sc_clean_end_write(run, !r);
 	r = sc_commit_now(sc);
 	for (run = cleaner->runs; run < end; run++) {
-		cleaned += sc_clean_recorded(run, !r);
-		sc_unlock(sc, &run->op);
+		cleaned += sc_clean_end_commit(run, !r);
+		sc_release_op(sc, &run->op);
 	}
-	sc_count(sc, SC_STAT_CLEANED, cleaned);
-	sc_count(sc, SC_STAT_CLEAN_ERRORS, failed);
-	sc_count(sc, SC_STAT_ROUNDS, 1);
+	sc_add_stat(sc, SC_STAT_CLEANED, cleaned);
+	sc_add_stat(sc, SC_STAT_CLEAN_ERRORS, failed);
+	sc_add_stat(sc, SC_STAT_ROUNDS, 1);
 	if (failed) {
 		DMWARN_LIMIT("%s: %u dirty blocks cannot be cleaned",
-			     sc_device(sc), failed);
-		WRITE_ONCE(cleaner->stuck.retry, jiffies + SC_RETRY_INTERVAL);
+			     sc_device_name(sc), failed);
+		WRITE_ONCE(cleaner->stuck.retry_at, jiffies + SC_RETRY_JIFFIES);
 	}
 	if (!cleaned && (r || failed == cleaner->nr_slots))
-		cleaner->rest = jiffies + SC_REST_INTERVAL;
+		cleaner->rest_until = jiffies + SC_REST_JIFFIES;
 }
 
 /* Make stuck blocks dirty, so that rounds try them again. */
-static void sc_clean_unstick(struct sc_cleaner *cleaner)
+static void sc_clean_retry_stuck(struct sc_cleaner *cleaner)
 {
 	struct setcache *sc = cleaner->sc;
 	struct sc_index *index = &sc->index;
 	unsigned long set;
 	u16 slot;
 
-	for_each_set_bit(set, cleaner->stuck.sets, index->geo.sets) {
-		struct sc_bucket *bucket = sc_bucket(index, set);
+	for_each_set_bit(set, cleaner->stuck.sets, index->geo.nr_sets) {
+		struct sc_bucket *bucket = sc_get_bucket(index, set);
 
 		spin_lock_irq(&bucket->lock);
 		for (slot = 0; slot < index->geo.assoc; slot++)
-			if (sc_state(index, set, slot) == SC_SLOT_STUCK)
-				sc_set_state(index, set, slot, SC_SLOT_DIRTY);
+			if (sc_get_slot_state(index, set, slot) ==
+			    SC_SLOT_STUCK)
+				sc_set_slot_state(index, set, slot,
+						  SC_SLOT_DIRTY);
 		sc_check_dirty(sc, set);
 		spin_unlock_irq(&bucket->lock);
 		__clear_bit(set, cleaner->stuck.sets);
@@ -277,45 +285,46 @@ static void sc_clean_unstick(struct sc_cleaner *cleaner)
  * Return the time until the next check, in jiffies; 0 if none is needed before
  * the next sc_clean_kick().
  */
-static unsigned long sc_clean_next(struct setcache *sc)
+static unsigned long sc_clean_delay(struct setcache *sc)
 {
 	long stuck = atomic_long_read(&sc->index.nr_stuck);
 
 	if (atomic_long_read(&sc->index.nr_dirty) == stuck)
-		return stuck ? SC_RETRY_INTERVAL : 0;
-	if (sc_option(sc, SC_OPT_IDLE_MS) || sc_option(sc, SC_OPT_AGE_MS) ||
-	    (sc_option(sc, SC_OPT_CLEAN_GATE) &&
+		return stuck ? SC_RETRY_JIFFIES : 0;
+	if (sc_get_option(sc, SC_OPT_IDLE_MS) ||
+	    sc_get_option(sc, SC_OPT_AGE_MS) ||
+	    (sc_get_option(sc, SC_OPT_CLEAN_GATE) &&
 	     READ_ONCE(sc->cleaning.over_all)))
-		return SC_TICK_INTERVAL;
-	return stuck ? SC_RETRY_INTERVAL : 0;
+		return SC_TICK_JIFFIES;
+	return stuck ? SC_RETRY_JIFFIES : 0;
 }
 
 /* Take blocks for a round, if there is a reason. Return the reason. */
-static enum sc_reason sc_fill_round(struct sc_cleaner *cleaner)
+static enum sc_reason sc_clean_fill_round(struct sc_cleaner *cleaner)
 {
 	struct setcache *sc = cleaner->sc;
-	enum sc_reason beside, reason = sc_reason(sc, true);
-	bool hot = cleaner->hot.any;
+	enum sc_reason beside, reason = sc_clean_find_reason(sc, true);
+	bool hot = cleaner->hot.valid;
 
 	cleaner->nr_pages = 0;
 	cleaner->nr_runs = 0;
 	cleaner->nr_slots = 0;
-	cleaner->hot.any = false;
+	cleaner->hot.valid = false;
 	if (reason == SC_REASON_NONE)
 		return reason;
 	if (hot && !sc_mode_dirties(READ_ONCE(sc->mode)))
-		sc_take_hot(cleaner);
+		sc_round_take_hot(cleaner);
 	if (cleaner->nr_runs)
 		return reason;
 
 	beside = reason;
 	if (reason == SC_REASON_SET_HIGH) {
-		sc_fill_over(cleaner);
-		beside = sc_reason(sc, false);
+		sc_round_fill_over(cleaner);
+		beside = sc_clean_find_reason(sc, false);
 	}
 	/* With room left, sets with ongoing writes do not delay other sets. */
-	if (beside != SC_REASON_NONE && !sc_round_full(cleaner))
-		sc_fill_next(cleaner, beside == SC_REASON_AGE);
+	if (beside != SC_REASON_NONE && !sc_round_is_full(cleaner))
+		sc_round_fill_next(cleaner, beside == SC_REASON_AGE);
 	return reason;
 }
 
@@ -330,22 +339,22 @@ void sc_clean_work(struct work_struct *work)
 
 	if (sc_is_lost(sc) || READ_ONCE(sc->stopping))
 		return;
-	if (time_before(jiffies, cleaner->rest)) {
+	if (time_before(jiffies, cleaner->rest_until)) {
 		queue_delayed_work(sc->wq.clean, &sc->cleaning.work,
-				   SC_REST_INTERVAL);
+				   SC_REST_JIFFIES);
 		return;
 	}
 	if (atomic_long_read(&sc->index.nr_stuck) &&
-	    time_after_eq(jiffies, READ_ONCE(cleaner->stuck.retry)))
-		sc_clean_unstick(cleaner);
+	    time_after_eq(jiffies, READ_ONCE(cleaner->stuck.retry_at)))
+		sc_clean_retry_stuck(cleaner);
 
-	reason = sc_fill_round(cleaner);
+	reason = sc_clean_fill_round(cleaner);
 	if (cleaner->nr_runs) {
-		sc_clean_round(cleaner);
+		sc_clean_run_round(cleaner);
 		/* There may be more dirty blocks. */
 		next = 0;
 	} else {
-		next = sc_clean_next(sc);
+		next = sc_clean_delay(sc);
 		/*
 		 * There are blocks to be cleaned, but requests use all of
 		 * these.

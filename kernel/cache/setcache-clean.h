@@ -13,6 +13,6 @@ void sc_cleaner_destroy(struct sc_cleaner *cleaner);
 void sc_clean_work(struct work_struct *work);
 
 /* Any context. */
-void sc_clean_all(struct setcache *sc, bool start);
+void sc_clean_set_all(struct setcache *sc, bool start);
 
 #endif /* SETCACHE_CLEAN_H */

@@ -10,18 +10,18 @@
 /* A waiter for a commit. */
 struct sc_waiter {
 	struct list_head link;	/* entry in commits.waiters; under its lock */
-	bool origin;		/* also flush the origin; constant */
+	bool flush_origin;	/* also flush the origin; constant */
 	blk_status_t error;	/* error of the commit, or of that flush */
 	/* Called after the commit, in process context. Constant. */
 	void (*fn)(struct sc_waiter *waiter);
 };
 
 /* The cache's answers to the metadata. */
-extern const struct sc_md_ops sc_record_answers;
+extern const struct sc_md_ops sc_commit_md_ops;
 
 /* The lock of the set's bucket is held. */
-void sc_mark(struct setcache *sc, u32 set, u16 slot);
-void sc_mark_retired(struct setcache *sc, u32 set, u16 slot);
+void sc_mark_record(struct setcache *sc, u32 set, u16 slot);
+void sc_mark_retired_record(struct setcache *sc, u32 set, u16 slot);
 
 /* Any context. */
 void sc_wait_commit(struct setcache *sc, struct sc_waiter *waiter,

@@ -22,10 +22,10 @@ static void sc_fill_done(struct sc_job *job)
 	struct setcache *sc = job->sc;
 
 	if (job->ssd_error)
-		sc_drop(sc, &job->op, true);
+		sc_drop_blocks(sc, &job->op, true);
 	else
-		sc_settle(sc, &job->op, true);
-	atomic_sub(job->ours.nr, &sc->fills.pages);
+		sc_end_write(sc, &job->op, true);
+	atomic_sub(job->own.nr, &sc->fills.nr_pages);
 	sc_job_free(job);
 }
 
@@ -35,17 +35,17 @@ static void sc_fill_start(struct sc_job *job)
 	struct setcache *sc = job->sc;
 	u32 i, end, fresh = 0;
 
-	job->next = sc_fill_done;
+	job->next_step = sc_fill_done;
 	atomic_set(&job->pending, 1);
-	for (i = 0; i < job->count; i = end) {
-		end = sc_job_run(job, i, true);
+	for (i = 0; i < job->nr_blocks; i = end) {
+		end = sc_job_run_end(job, i, true);
 		if (job->pieces[i].kind != SC_KIND_NEW)
 			continue;
 		fresh += end - i;
-		sc_job_ours(job, i, end, true, REQ_OP_WRITE);
+		sc_job_send_own(job, i, end, true, REQ_OP_WRITE);
 	}
-	sc_count(sc, SC_STAT_INSERTED, fresh);
-	sc_count(sc, SC_STAT_FILL, (u64)fresh * sc->index.geo.block);
+	sc_add_stat(sc, SC_STAT_INSERTED, fresh);
+	sc_add_stat(sc, SC_STAT_FILL, (u64)fresh * sc->index.geo.block_sectors);
 	sc_job_put(job);
 }
 
@@ -70,16 +70,16 @@ void sc_fill_work(struct work_struct *work)
 /*---------------------------------------------------------------------------*/
 
 /* Return whether a read has read more from the origin than its bio covers. */
-static bool sc_read_more(const struct sc_job *job)
+static bool sc_read_has_extra(const struct sc_job *job)
 {
 	struct sc_index *index = &job->sc->index;
 	sector_t from, to;
 	u32 i;
 
-	for (i = 0; i < job->count; i++) {
-		sc_part(index, &job->iter, i, &from, &to);
+	for (i = 0; i < job->nr_blocks; i++) {
+		sc_block_part(index, &job->iter, i, &from, &to);
 		if (job->pieces[i].kind == SC_KIND_NEW &&
-		    to - from != index->geo.block)
+		    to - from != index->geo.block_sectors)
 			return true;
 	}
 	return false;
@@ -95,13 +95,13 @@ static void sc_read_done(struct sc_job *job)
 
 	if (job->origin_error) {
 		blk_status_t error = job->origin_error;
-		bool more = sc_read_more(job);
+		bool more = sc_read_has_extra(job);
 
-		if (job->ours.pages)
-			sc_job_give_back(job, SC_KIND_NEW);
+		if (job->own.pages)
+			sc_job_free_slots(job, SC_KIND_NEW);
 		/* The bad sector may lie outside of the reader's bio. */
 		if (more)
-			sc_job_around(job, error);
+			sc_job_end_or_retry(job, error);
 		else
 			sc_job_end(job, error);
 		return;
@@ -110,16 +110,16 @@ static void sc_read_done(struct sc_job *job)
 		sc_job_retry(job);
 		return;
 	}
-	if (!job->ours.pages) {
+	if (!job->own.pages) {
 		sc_job_end(job, BLK_STS_OK);
 		return;
 	}
-	atomic_add(job->ours.nr, &sc->fills.pages);
-	sc_job_copy(job, SC_KIND_NEW, false);
+	atomic_add(job->own.nr, &sc->fills.nr_pages);
+	sc_job_copy_pages(job, SC_KIND_NEW, false);
 	job->css = bio_blkcg_css(job->bio);
 	if (job->css)
 		css_get(job->css);
-	job->io->end(job->io, job->bio, BLK_STS_OK, false);
+	job->io->end_job(job->io, job->bio, BLK_STS_OK, false);
 	job->bio = NULL;
 	job->io = NULL;
 
@@ -138,22 +138,23 @@ void sc_read_start(struct sc_job *job)
 	sector_t from, to, unused;
 	u32 i, end;
 
-	if (sc_job_has(job, SC_KIND_NEW) && !sc_job_pages(job, SC_KIND_NEW))
-		sc_job_give_back(job, SC_KIND_NEW);
-	job->next = sc_read_done;
-	for (i = 0; i < job->count; i = end) {
+	if (sc_job_has_kind(job, SC_KIND_NEW) &&
+	    !sc_job_alloc_pages(job, SC_KIND_NEW))
+		sc_job_free_slots(job, SC_KIND_NEW);
+	job->next_step = sc_read_done;
+	for (i = 0; i < job->nr_blocks; i = end) {
 		u8 kind = job->pieces[i].kind;
 
-		end = sc_job_run(job, i, kind == SC_KIND_HIT);
+		end = sc_job_run_end(job, i, kind == SC_KIND_HIT);
 		if (kind != SC_KIND_NEW) {
-			sc_job_user(job, i, end, kind == SC_KIND_HIT);
+			sc_job_send_user(job, i, end, kind == SC_KIND_HIT);
 			continue;
 		}
-		sc_part(index, &job->iter, i, &from, &unused);
-		sc_part(index, &job->iter, end - 1, &unused, &to);
-		sc_count(job->sc, SC_STAT_FILL_EXTRA,
-			 (end - i) * index->geo.block - (to - from));
-		sc_job_ours(job, i, end, false, opf);
+		sc_block_part(index, &job->iter, i, &from, &unused);
+		sc_block_part(index, &job->iter, end - 1, &unused, &to);
+		sc_add_stat(job->sc, SC_STAT_FILL_EXTRA,
+			    (end - i) * index->geo.block_sectors - (to - from));
+		sc_job_send_own(job, i, end, false, opf);
 	}
 	sc_job_put(job);
 }

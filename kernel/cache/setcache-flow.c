@@ -16,7 +16,7 @@
 #include "setcache-flow.h"
 
 /* A flow ends when it has no request for this time, in jiffies. */
-#define SC_FLOW_LIFE	(10 * HZ)
+#define SC_FLOW_LIFE_JIFFIES	(10 * HZ)
 
 /* Most buckets have one flow at most; each has room for a few. */
 #define SC_FLOW_BUCKETS	64
@@ -26,9 +26,9 @@
 
 /* A sequential stream; by the lock of its bucket. */
 struct sc_flow {
-	sector_t next;		/* sector at which the flow continues */
-	sector_t length;	/* sectors so far; 0: no flow */
-	unsigned long used;	/* jiffies of its last request */
+	sector_t next_sector;	/* sector at which the flow continues */
+	sector_t sectors;	/* sectors so far; 0: no flow */
+	unsigned long last_used; /* jiffies of its last request */
 };
 
 /* Flows with the same hash. */
@@ -58,8 +58,8 @@ struct sc_flows *sc_flows_create(void)
  * Add a request to its stream. Return the stream's length before the request,
  * in sectors.
  */
-sector_t sc_flow(struct sc_flows *flows, sector_t sector, u32 count,
-		 unsigned long now)
+sector_t sc_flow_add(struct sc_flows *flows, sector_t sector, u32 count,
+		     unsigned long now)
 {
 	struct sc_flow_bucket *bucket;
 	struct sc_flow *flow, *oldest;
@@ -71,11 +71,11 @@ sector_t sc_flow(struct sc_flows *flows, sector_t sector, u32 count,
 	spin_lock_irqsave(&bucket->lock, flags);
 	for (i = 0; i < SC_FLOW_WAYS; i++) {
 		flow = &bucket->flows[i];
-		if (!flow->length || flow->next != sector)
+		if (!flow->sectors || flow->next_sector != sector)
 			continue;
-		if (time_before_eq(now, flow->used + SC_FLOW_LIFE))
-			length = flow->length;
-		flow->length = 0;
+		if (time_before_eq(now, flow->last_used + SC_FLOW_LIFE_JIFFIES))
+			length = flow->sectors;
+		flow->sectors = 0;
 		break;
 	}
 	spin_unlock_irqrestore(&bucket->lock, flags);
@@ -85,16 +85,16 @@ sector_t sc_flow(struct sc_flows *flows, sector_t sector, u32 count,
 	oldest = &bucket->flows[0];
 	for (i = 0; i < SC_FLOW_WAYS; i++) {
 		flow = &bucket->flows[i];
-		if (!flow->length) {
+		if (!flow->sectors) {
 			oldest = flow;
 			break;
 		}
-		if (time_before(flow->used, oldest->used))
+		if (time_before(flow->last_used, oldest->last_used))
 			oldest = flow;
 	}
-	oldest->next = sector + count;
-	oldest->length = length + count;
-	oldest->used = now;
+	oldest->next_sector = sector + count;
+	oldest->sectors = length + count;
+	oldest->last_used = now;
 	spin_unlock_irqrestore(&bucket->lock, flags);
 	return length;
 }

@@ -11,7 +11,7 @@ struct sc_flows;
 
 /* May sleep. Free the result with kvfree(). */
 struct sc_flows *sc_flows_create(void);
-sector_t sc_flow(struct sc_flows *flows, sector_t sector, u32 count,
-		 unsigned long now);
+sector_t sc_flow_add(struct sc_flows *flows, sector_t sector, u32 count,
+		     unsigned long now);
 
 #endif /* SETCACHE_FLOW_H */

@@ -12,32 +12,36 @@
 /* Return the sector of a copy of the superblock. */
 sector_t sc_super_sector(const struct sc_geometry *geo, u32 copy)
 {
-	if (copy < SC_TURNS)
-		return copy * SC_BLOCK_SECTORS;
-	return round_down(geo->ssd, SC_BLOCK_SECTORS) - SC_BLOCK_SECTORS;
+	if (copy < SC_NR_TURN_COPIES)
+		return copy * SC_RECORD_BLOCK_SECTORS;
+	return round_down(geo->ssd_sectors, SC_RECORD_BLOCK_SECTORS) -
+	       SC_RECORD_BLOCK_SECTORS;
 }
 
-int sc_geometry_fit(struct sc_geometry *geo)
+int sc_geometry_fit_sets(struct sc_geometry *geo)
 {
-	u64 set = (u64)geo->assoc * geo->block;
+	u64 set = (u64)geo->assoc * geo->block_sectors;
 	u64 slots, records, missing, end;
 
-	if (geo->ssd <= SC_RECORD_START + SC_BLOCK_SECTORS)
+	if (geo->ssd_sectors <=
+	    SC_RECORD_START_SECTOR + SC_RECORD_BLOCK_SECTORS)
 		return -ENOSPC;
-	end = sc_super_sector(geo, SC_TURNS);
-	geo->sets = div64_u64(end - SC_RECORD_START, set);
-	while (geo->sets) {
-		slots = geo->sets * geo->assoc;
-		records = DIV_ROUND_UP_ULL(slots, SC_RECORDS);
-		geo->data = SC_RECORD_START + records * SC_BLOCK_SECTORS;
-		geo->data = round_up(geo->data, SC_DATA_ALIGN);
-		if (geo->data + geo->sets * set <= end)
+	end = sc_super_sector(geo, SC_NR_TURN_COPIES);
+	geo->nr_sets = div64_u64(end - SC_RECORD_START_SECTOR, set);
+	while (geo->nr_sets) {
+		slots = geo->nr_sets * geo->assoc;
+		records = DIV_ROUND_UP_ULL(slots, SC_RECORDS_PER_BLOCK);
+		geo->data_sector = SC_RECORD_START_SECTOR +
+				   records * SC_RECORD_BLOCK_SECTORS;
+		geo->data_sector =
+			round_up(geo->data_sector, SC_DATA_ALIGN_SECTORS);
+		if (geo->data_sector + geo->nr_sets * set <= end)
 			return 0;
 		/* Removing a set frees less than twice its size, aligned. */
-		missing = geo->data + geo->sets * set - end;
-		missing =
-			DIV64_U64_ROUND_UP(missing, 2 * (set + SC_DATA_ALIGN));
-		geo->sets -= min(geo->sets, missing);
+		missing = geo->data_sector + geo->nr_sets * set - end;
+		missing = DIV64_U64_ROUND_UP(missing,
+					     2 * (set + SC_DATA_ALIGN_SECTORS));
+		geo->nr_sets -= min(geo->nr_sets, missing);
 	}
 	return -ENOSPC;
 }

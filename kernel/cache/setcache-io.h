@@ -13,7 +13,8 @@ int sc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error);
 size_t sc_per_bio_size(void);
 
 /* The lock of the bucket is held. */
-void sc_wake(struct setcache *sc, struct sc_bucket *bucket, struct sc_op *op);
+void sc_wake_op(struct setcache *sc, struct sc_bucket *bucket,
+		struct sc_op *op);
 
 /* The worker; sleeps. */
 void sc_defer_work(struct work_struct *work);

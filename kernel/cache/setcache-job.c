@@ -34,7 +34,7 @@ bool sc_job_start(struct sc_io *io, struct bio *bio, gfp_t gfp)
 {
 	struct setcache *sc = io->sc;
 	struct sc_index *index = &sc->index;
-	struct sc_bucket *bucket = sc_bucket(index, io->op.set);
+	struct sc_bucket *bucket = sc_get_bucket(index, io->op.set);
 	struct sc_job *job = mempool_alloc(&sc->jobs.pool, gfp);
 	unsigned long flags;
 	sector_t from, to;
@@ -50,38 +50,39 @@ bool sc_job_start(struct sc_io *io, struct bio *bio, gfp_t gfp)
 	job->opf = io->opf;
 	job->ioprio = bio->bi_ioprio;
 	job->write_hint = bio->bi_write_hint;
-	job->through = io->through && !sc_is_read(io);
-	job->away = io->away;
+	job->write_through = io->write_through && !sc_is_read(io);
+	job->has_diverted = io->diverted;
 	atomic_set(&job->pending, 1);
 	INIT_WORK(&job->work, sc_job_work);
-	job->count = io->op.last - io->op.first + 1;
-	atomic_inc(&sc->jobs.count);
+	job->nr_blocks = io->op.last_id - io->op.first_id + 1;
+	atomic_inc(&sc->jobs.nr_jobs);
 
 	spin_lock_irqsave(&bucket->lock, flags);
 	job->op = io->op;
 	list_replace(&io->op.link, &job->op.link);
-	for (i = 0; i < job->count; i++) {
+	for (i = 0; i < job->nr_blocks; i++) {
 		struct sc_piece *piece = &job->pieces[i];
 		enum sc_slot_state state;
 
-		piece->slot = sc_find(index, io->op.set, io->op.first + i);
+		piece->slot =
+			sc_find_slot(index, io->op.set, io->op.first_id + i);
 		piece->kind = SC_KIND_ORIGIN;
 		if (piece->slot == SC_NIL)
 			continue;
-		state = sc_state(index, io->op.set, piece->slot);
+		state = sc_get_slot_state(index, io->op.set, piece->slot);
 		if (state == SC_SLOT_CLEAN && (io->retried || sc_is_lost(sc)))
 			continue;
-		if (sc_is_away(io, i, piece->slot)) {
-			piece->kind = SC_KIND_AWAY;
+		if (sc_is_diverted(io, i, piece->slot)) {
+			piece->kind = SC_KIND_DIVERTED;
 			continue;
 		}
-		job->dirty |= sc_is_dirty(state);
+		job->keeps_dirty |= sc_is_dirty(state);
 		piece->kind = SC_KIND_HIT;
 		if (state != SC_SLOT_FILLING)
 			continue;
 		piece->kind = SC_KIND_NEW;
-		sc_part(index, &io->iter, i, &from, &to);
-		if (!sc_is_read(io) && to - from != index->geo.block)
+		sc_block_part(index, &io->iter, i, &from, &to);
+		if (!sc_is_read(io) && to - from != index->geo.block_sectors)
 			piece->kind = SC_KIND_RMW;
 	}
 	spin_unlock_irqrestore(&bucket->lock, flags);

@@ -11,13 +11,12 @@
 #include "setcache-loss.h"
 
 /* Enter the state lost. */
-void sc_lose(struct setcache *sc)
+void sc_lose_ssd(struct setcache *sc)
 {
 	if (!sc_phase_move(sc, SC_EVENT_LOSE))
 		return;
 	DMERR("%s: the SSD is lost; %ld dirty blocks are out of reach",
-	      sc_device(sc),
-	      atomic_long_read(&sc->index.nr_dirty));
+	      sc_device_name(sc), atomic_long_read(&sc->index.nr_dirty));
 	queue_work(sc->wq.common, &sc->lost_work);
 }
 
@@ -30,14 +29,16 @@ void sc_lost_work(struct work_struct *work)
 	u32 set;
 	u16 slot;
 
-	for (set = 0; set < index->geo.sets; set++) {
-		bucket = sc_bucket(index, set);
+	for (set = 0; set < index->geo.nr_sets; set++) {
+		bucket = sc_get_bucket(index, set);
 		spin_lock_irq(&bucket->lock);
 		for (slot = 0; slot < index->geo.assoc; slot++)
-			if (sc_state(index, set, slot) == SC_SLOT_CLEAN &&
-			    !sc_slot_busy(index, set, sc_id(index, set, slot),
-					  NULL))
-				sc_remove(index, set, slot);
+			if (sc_get_slot_state(index, set, slot) ==
+				    SC_SLOT_CLEAN &&
+			    !sc_block_is_busy(index, set,
+					      sc_get_slot_id(index, set, slot),
+					      NULL))
+				sc_remove_block(index, set, slot);
 		spin_unlock_irq(&bucket->lock);
 		cond_resched();
 	}

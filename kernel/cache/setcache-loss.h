@@ -9,7 +9,7 @@ struct setcache;
 struct work_struct;
 
 /* Any context. */
-void sc_lose(struct setcache *sc);
+void sc_lose_ssd(struct setcache *sc);
 
 /* The worker; sleeps. */
 void sc_lost_work(struct work_struct *work);

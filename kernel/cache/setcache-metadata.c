@@ -28,13 +28,13 @@ struct sc_md *sc_md_create(struct block_device *bdev, struct bio_set *bs,
 	md->geo = *geo;
 	md->ops = ops;
 	md->context = context;
-	md->slots = geo->sets * geo->assoc;
-	md->blocks = DIV_ROUND_UP_ULL(md->slots, SC_RECORDS);
-	md->changed = vzalloc(BITS_TO_LONGS(md->blocks) * sizeof(long));
-	md->writing = vzalloc(BITS_TO_LONGS(md->blocks) * sizeof(long));
+	md->nr_slots = geo->nr_sets * geo->assoc;
+	md->nr_blocks = DIV_ROUND_UP_ULL(md->nr_slots, SC_RECORDS_PER_BLOCK);
+	md->changed = vzalloc(BITS_TO_LONGS(md->nr_blocks) * sizeof(long));
+	md->writing = vzalloc(BITS_TO_LONGS(md->nr_blocks) * sizeof(long));
 	if (!md->changed || !md->writing)
 		goto bad;
-	for (i = 0; i < SC_BATCH; i++) {
+	for (i = 0; i < SC_BATCH_BLOCKS; i++) {
 		md->batch.pages[i] = alloc_page(GFP_KERNEL);
 		if (!md->batch.pages[i])
 			goto bad;
@@ -49,7 +49,7 @@ void sc_md_destroy(struct sc_md *md)
 {
 	u32 i;
 
-	for (i = 0; i < SC_BATCH; i++)
+	for (i = 0; i < SC_BATCH_BLOCKS; i++)
 		if (md->batch.pages[i])
 			__free_page(md->batch.pages[i]);
 	vfree(md->writing);
@@ -63,19 +63,19 @@ static int sc_md_format(struct sc_md *md, const char *identity,
 	int r;
 
 	uuid_gen(&md->super.uuid);
-	sc_super_seed(md);
+	sc_super_set_seed(md);
 	strscpy_pad(md->super.identity, identity);
 	md->super.seq = 0;
 	md->super.commits = 0;
 	md->moved.nr = 0;
-	md->super.due = false;
+	md->super.must_write = false;
 	*error = "cannot format the SSD";
 	r = sc_md_write_all(md, false);
 	if (!r)
 		r = sc_super_write_everywhere(md);
 	memset(super, 0, sizeof(*super));
 	super->clean = true;
-	super->fresh = true;
+	super->formatted = true;
 	return r;
 }
 
@@ -97,7 +97,7 @@ int sc_md_open(struct sc_md *md, bool format, const char *identity,
 	return -EINVAL;
 }
 
-const uuid_t *sc_md_uuid(const struct sc_md *md)
+const uuid_t *sc_md_get_uuid(const struct sc_md *md)
 {
 	return &md->super.uuid;
 }
@@ -109,17 +109,17 @@ bool sc_md_may_be_clean(struct sc_md *md)
 
 int sc_md_start(struct sc_md *md)
 {
-	if (md->super.due)
+	if (md->super.must_write)
 		return sc_super_write_everywhere(md);
 	return sc_super_write(md, SC_SUPER_IN_USE, NULL, 0);
 }
 
-int sc_md_ask(struct sc_md *md)
+int sc_md_probe(struct sc_md *md)
 {
 	return sc_super_write(md, SC_SUPER_IN_USE, NULL, 0);
 }
 
-int sc_md_stop(struct sc_md *md, const struct sc_seen *seen, u64 dirty,
+int sc_md_stop(struct sc_md *md, const struct sc_origin_state *origin, u64 dirty,
 	       u64 *pending)
 {
 	int r;
@@ -135,10 +135,10 @@ int sc_md_stop(struct sc_md *md, const struct sc_seen *seen, u64 dirty,
 	 * before: write all records again.
 	 */
 	do {
-		sc_md_written(md);
+		sc_md_clear_marks(md);
 		r = sc_md_write_all(md, true);
-	} while (!r && sc_md_pending(md));
+	} while (!r && sc_md_is_pending(md));
 	if (r)
 		return r;
-	return sc_super_write(md, SC_SUPER_CLEAN, seen, dirty);
+	return sc_super_write(md, SC_SUPER_CLEAN, origin, dirty);
 }

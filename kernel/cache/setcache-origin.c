@@ -42,22 +42,22 @@
  * some blocks between, so that a restored image is seen. A hard disk reads it
  * in less than half a second.
  */
-#define SC_STAMP_BLOCKS	16
-#define SC_STAMP_FIRST	256
-#define SC_STAMP_SPREAD	16
-#define SC_STAMP_PAGES	(3 * SC_STAMP_BLOCKS + SC_STAMP_SPREAD)
+#define SC_STAMP_RUN_BLOCKS	16
+#define SC_STAMP_PARTITION_BLOCK	256
+#define SC_STAMP_SPREAD_BLOCKS	16
+#define SC_STAMP_PAGES	(3 * SC_STAMP_RUN_BLOCKS + SC_STAMP_SPREAD_BLOCKS)
 
 /* Bytes of the longest world-wide id. */
 #define SC_WWID_BYTES	16
 
-static char sc_no_identity[] =
+static char sc_error_no_identity[] =
 	"the kernel has no identity of the origin, and dirty blocks need one: option origin_id";
 
 /* A random id of this load of the module; constant. */
-static uuid_t sc_boot;
+static uuid_t sc_boot_id;
 
 /* Return whether a disk is a device of device-mapper. */
-static bool sc_is_mapped(struct gendisk *disk)
+static bool sc_origin_is_mapped(struct gendisk *disk)
 {
 	struct mapped_device *md = dm_get_md(disk_devt(disk));
 
@@ -68,7 +68,7 @@ static bool sc_is_mapped(struct gendisk *disk)
 }
 
 /* Find the world-wide id of a disk, if it has one. */
-static void sc_disk_identity(struct gendisk *disk, char *identity)
+static void sc_origin_disk_identity(struct gendisk *disk, char *identity)
 {
 	static const struct {
 		enum blk_unique_id type;
@@ -82,42 +82,43 @@ static void sc_disk_identity(struct gendisk *disk, char *identity)
 	int n;
 
 	/* A device of device-mapper would give the id of a disk below it. */
-	if (sc_is_mapped(disk) || !disk->fops->get_unique_id)
+	if (sc_origin_is_mapped(disk) || !disk->fops->get_unique_id)
 		return;
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		n = disk->fops->get_unique_id(disk, id, kinds[i].type);
 		if (n <= 0 || n > SC_WWID_BYTES || !memchr_inv(id, 0, n))
 			continue;
-		snprintf(identity, SC_IDENTITY_SIZE, "wwid:%s.%*phN",
+		snprintf(identity, SC_IDENTITY_BYTES, "wwid:%s.%*phN",
 			 kinds[i].name, n, id);
 		return;
 	}
 }
 
 /* Set the identity of the origin, or "" if it has none. */
-void sc_origin_identity(const struct setcache *sc, char *identity)
+void sc_origin_get_identity(const struct setcache *sc, char *identity)
 {
 	struct block_device *bdev = sc->origin->bdev;
 	size_t used;
 
 	identity[0] = 0;
-	if (sc->known.word[0]) {
-		snprintf(identity, SC_IDENTITY_SIZE, "id:%s", sc->known.word);
+	if (sc->known.origin_id[0]) {
+		snprintf(identity, SC_IDENTITY_BYTES, "id:%s",
+			 sc->known.origin_id);
 		return;
 	}
-	sc_disk_identity(bdev->bd_disk, identity);
+	sc_origin_disk_identity(bdev->bd_disk, identity);
 	used = strlen(identity);
 	if (used && bdev_is_partition(bdev))
-		snprintf(identity + used, SC_IDENTITY_SIZE - used,
+		snprintf(identity + used, SC_IDENTITY_BYTES - used,
 			 "/start:%llu", (u64)get_start_sect(bdev));
 }
 
 /* Return an error if a mode needs an identity and the origin has none; or NULL. */
-char *sc_origin_nameless(const struct setcache *sc, u8 mode)
+char *sc_origin_check_identity(const struct setcache *sc, u8 mode)
 {
 	if (sc->known.identity[0] || !sc_mode_dirties(mode))
 		return NULL;
-	return sc_no_identity;
+	return sc_error_no_identity;
 }
 
 /*---------------------------------------------------------------------------*/
@@ -128,19 +129,19 @@ char *sc_origin_nameless(const struct setcache *sc, u8 mode)
  */
 static u64 sc_stamp_block(u64 blocks, u32 i)
 {
-	u32 at = i % SC_STAMP_BLOCKS;
+	u32 at = i % SC_STAMP_RUN_BLOCKS;
 
-	switch (i / SC_STAMP_BLOCKS) {
+	switch (i / SC_STAMP_RUN_BLOCKS) {
 	case 0:
 		return at;
 	case 1:
-		return SC_STAMP_FIRST + at;
+		return SC_STAMP_PARTITION_BLOCK + at;
 	case 2:
 		/* On a smaller origin this wraps around, beyond its end. */
-		return blocks - SC_STAMP_BLOCKS + at;
+		return blocks - SC_STAMP_RUN_BLOCKS + at;
 	default:
-		i -= 3 * SC_STAMP_BLOCKS;
-		return div_u64(blocks * (i + 1), SC_STAMP_SPREAD + 1);
+		i -= 3 * SC_STAMP_RUN_BLOCKS;
+		return div_u64(blocks * (i + 1), SC_STAMP_SPREAD_BLOCKS + 1);
 	}
 }
 
@@ -150,7 +151,7 @@ static u64 sc_stamp_block(u64 blocks, u32 i)
  */
 static int sc_stamp_read(struct setcache *sc, struct page **pages)
 {
-	u64 at, blocks = sc->index.geo.origin / SC_BLOCK_SECTORS;
+	u64 at, blocks = sc->index.geo.origin_sectors / SC_RECORD_BLOCK_SECTORS;
 	struct bio *bio = NULL, *next;
 	struct blk_plug plug;
 	int r = 0;
@@ -163,8 +164,8 @@ static int sc_stamp_read(struct setcache *sc, struct page **pages)
 			continue;
 		next = bio_alloc_bioset(sc->origin->bdev, 1, REQ_OP_READ,
 					GFP_NOIO, &sc->bs);
-		next->bi_iter.bi_sector = at * SC_BLOCK_SECTORS;
-		__bio_add_page(next, pages[i], SC_RECORD_BLOCK, 0);
+		next->bi_iter.bi_sector = at * SC_RECORD_BLOCK_SECTORS;
+		__bio_add_page(next, pages[i], SC_RECORD_BLOCK_BYTES, 0);
 		/* The last bio ends after all others. */
 		if (bio) {
 			bio_chain(bio, next);
@@ -181,7 +182,7 @@ static int sc_stamp_read(struct setcache *sc, struct page **pages)
 }
 
 /* Compute the checksum of the origin's sample. */
-static int sc_origin_stamp(struct setcache *sc, u32 *stamp)
+static int sc_origin_compute_stamp(struct setcache *sc, u32 *stamp)
 {
 	struct page *pages[SC_STAMP_PAGES];
 	int r;
@@ -194,7 +195,7 @@ static int sc_origin_stamp(struct setcache *sc, u32 *stamp)
 	*stamp = ~0;
 	for (i = 0; i < SC_STAMP_PAGES; i++) {
 		*stamp = crc32c(*stamp, page_address(pages[i]),
-				SC_RECORD_BLOCK);
+				SC_RECORD_BLOCK_BYTES);
 		__free_page(pages[i]);
 	}
 	return r;
@@ -203,43 +204,45 @@ static int sc_origin_stamp(struct setcache *sc, u32 *stamp)
 /*
  * Read how much has been written to the origin's disk, if its statistics are on.
  */
-static void sc_origin_written(const struct setcache *sc, struct sc_seen *seen)
+static void sc_origin_read_stats(const struct setcache *sc,
+				 struct sc_origin_state *state)
 {
 	struct block_device *disk = bdev_whole(sc->origin->bdev);
 
-	seen->boot = uuid_null;
+	state->boot_id = uuid_null;
 	if (!blk_queue_io_stat(bdev_get_queue(disk)))
 		return;
-	seen->boot = sc_boot;
-	seen->diskseq = disk->bd_disk->diskseq;
-	seen->sectors = part_stat_read(disk, sectors[STAT_WRITE]);
-	seen->sectors += part_stat_read(disk, sectors[STAT_DISCARD]);
+	state->boot_id = sc_boot_id;
+	state->diskseq = disk->bd_disk->diskseq;
+	state->written_sectors = part_stat_read(disk, sectors[STAT_WRITE]);
+	state->written_sectors += part_stat_read(disk, sectors[STAT_DISCARD]);
 }
 
 /*
  * Record the state of the origin's contents. The statistics are read before the
  * sample, so that a write during the sample is detected next time.
  */
-int sc_origin_see(struct setcache *sc, struct sc_seen *seen)
+int sc_origin_get_state(struct setcache *sc, struct sc_origin_state *state)
 {
 	/* The page cache may still hold dirty pages of the device. */
 	sync_blockdev(sc->origin->bdev);
 	sync_blockdev(bdev_whole(sc->origin->bdev));
-	sc_origin_written(sc, seen);
-	return sc_origin_stamp(sc, &seen->stamp);
+	sc_origin_read_stats(sc, state);
+	return sc_origin_compute_stamp(sc, &state->stamp);
 }
 
 /* Compare two recorded states of the origin. */
-enum sc_change sc_origin_change(const struct setcache *sc,
-				const struct sc_seen *was,
-				const struct sc_seen *is)
+enum sc_change sc_origin_compare(const struct setcache *sc,
+				 const struct sc_origin_state *was,
+				 const struct sc_origin_state *is)
 {
 	if (was->stamp != is->stamp)
 		return SC_ORIGIN_CHANGED;
-	if (uuid_is_null(&was->boot) || !uuid_equal(&was->boot, &is->boot) ||
+	if (uuid_is_null(&was->boot_id) ||
+	    !uuid_equal(&was->boot_id, &is->boot_id) ||
 	    was->diskseq != is->diskseq)
 		return SC_ORIGIN_UNKNOWN;
-	if (was->sectors == is->sectors)
+	if (was->written_sectors == is->written_sectors)
 		return SC_ORIGIN_SAME;
 	/* The write may have been outside of the partition. */
 	return bdev_is_partition(sc->origin->bdev) ? SC_ORIGIN_UNKNOWN :
@@ -250,17 +253,17 @@ enum sc_change sc_origin_change(const struct setcache *sc,
  * Return whether the origin has certainly been written to since. Only the
  * statistics of its disk decide: no sample is read.
  */
-bool sc_origin_written_since(const struct setcache *sc,
-			     const struct sc_seen *was)
+bool sc_origin_is_written(const struct setcache *sc,
+			  const struct sc_origin_state *was)
 {
-	struct sc_seen is = { .stamp = was->stamp };
+	struct sc_origin_state is = { .stamp = was->stamp };
 
 	sync_blockdev(sc->origin->bdev);
-	sc_origin_written(sc, &is);
-	return sc_origin_change(sc, was, &is) == SC_ORIGIN_CHANGED;
+	sc_origin_read_stats(sc, &is);
+	return sc_origin_compare(sc, was, &is) == SC_ORIGIN_CHANGED;
 }
 
 void sc_origin_init(void)
 {
-	uuid_gen(&sc_boot);
+	uuid_gen(&sc_boot_id);
 }

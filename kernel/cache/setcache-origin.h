@@ -15,14 +15,14 @@ enum sc_change {
 	SC_ORIGIN_CHANGED,
 };
 
-void sc_origin_identity(const struct setcache *sc, char *identity);
-char *sc_origin_nameless(const struct setcache *sc, u8 mode);
-int sc_origin_see(struct setcache *sc, struct sc_seen *seen);
-enum sc_change sc_origin_change(const struct setcache *sc,
-				const struct sc_seen *was,
-				const struct sc_seen *is);
-bool sc_origin_written_since(const struct setcache *sc,
-			     const struct sc_seen *was);
+void sc_origin_get_identity(const struct setcache *sc, char *identity);
+char *sc_origin_check_identity(const struct setcache *sc, u8 mode);
+int sc_origin_get_state(struct setcache *sc, struct sc_origin_state *state);
+enum sc_change sc_origin_compare(const struct setcache *sc,
+				 const struct sc_origin_state *was,
+				 const struct sc_origin_state *is);
+bool sc_origin_is_written(const struct setcache *sc,
+			  const struct sc_origin_state *was);
 void sc_origin_init(void);
 
 #endif /* SETCACHE_ORIGIN_H */

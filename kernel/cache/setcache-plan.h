@@ -10,19 +10,19 @@
 #include "setcache-commit.h"
 
 /* Pages for the cache's own copy of a request; a larger request does not fill. */
-#define SC_MAX_PAGES		1024
+#define SC_JOB_PAGES_MAX		1024
 
 /* Which device ends a bio. */
-enum sc_how {
-	SC_HOW_OURS,		/* none: sc_end() does */
-	SC_HOW_SSD,		/* the SSD: the bio was remapped to it */
-	SC_HOW_ORIGIN,		/* the origin: the bio was remapped to it */
+enum sc_end_device {
+	SC_END_NONE,		/* none: sc_end_bio() does */
+	SC_END_SSD,		/* the SSD: the bio was remapped to it */
+	SC_END_ORIGIN,		/* the origin: the bio was remapped to it */
 };
 
 /* What the worker does with a bio. */
 enum sc_todo {
 	SC_TODO_BEGIN,		/* start from the beginning */
-	SC_TODO_GO,		/* plan it: it has waited for its blocks */
+	SC_TODO_PLAN,		/* plan it: it has waited for its blocks */
 	SC_TODO_JOB,		/* start its job: there was no memory */
 };
 
@@ -46,7 +46,7 @@ struct sc_io {
 	blk_opf_t opf;		/* the bio's operation and flags */
 
 	/* How it goes on. */
-	enum sc_how how;		/* which device ends it */
+	enum sc_end_device end_device;	/* which device ends it */
 	enum sc_todo todo;		/* task for the worker */
 	struct list_head defer;		/* entry in deferred.list; under its lock */
 	struct sc_waiter waiter;	/* waiter of a flush or a discard */
@@ -54,17 +54,17 @@ struct sc_io {
 	 * Called by its job, which has given the blocks back.
 	 * @retry: a device has failed it, and it may be retried at the origin.
 	 */
-	void (*end)(struct sc_io *io, struct bio *bio, blk_status_t error,
-		    bool retry);
+	void (*end_job)(struct sc_io *io, struct bio *bio, blk_status_t error,
+			bool retry);
 
 	/* Set by planning, and by its course. */
 	u16 slot;	/* slot of its first block, for SC_PLAN_SSD */
 	bool bypass;	/* part of a sequential stream */
 	bool fill;	/* a read that may fill */
-	bool through;	/* a write to both devices */
-	bool settle;	/* its slots change state when it ends */
+	bool write_through; /* a write to both devices */
+	bool changes_slots; /* its slots change state when it ends */
 	bool retried;	/* a second attempt, at the origin */
-	bool away;	/* a write of dirty blocks to the origin */
+	bool diverted;	/* a write of dirty blocks to the origin */
 	bool at_origin;	/* counted in the cache's origin_ios */
 };
 
@@ -74,9 +74,9 @@ static inline bool sc_is_read(const struct sc_io *io)
 }
 
 /* Return the part of block @i of a range that the bio covers, in sectors. */
-static inline void sc_part(const struct sc_index *index,
-			   const struct bvec_iter *iter, u32 i,
-			   sector_t *from, sector_t *to)
+static inline void sc_block_part(const struct sc_index *index,
+				 const struct bvec_iter *iter, u32 i,
+				 sector_t *from, sector_t *to)
 {
 	sector_t start = iter->bi_sector;
 	u64 block = (start >> index->block_shift) + i;
@@ -87,8 +87,8 @@ static inline void sc_part(const struct sc_index *index,
 }
 
 /* The lock of the bucket is held, and the blocks are announced. */
-enum sc_class sc_classify(struct sc_io *io);
-enum sc_plan sc_make_plan(struct sc_io *io);
-bool sc_is_away(const struct sc_io *io, u32 i, u16 slot);
+enum sc_class sc_classify_bio(struct sc_io *io);
+enum sc_plan sc_plan_blocks(struct sc_io *io);
+bool sc_is_diverted(const struct sc_io *io, u32 i, u16 slot);
 
 #endif /* SETCACHE_PLAN_H */

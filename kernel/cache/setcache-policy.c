@@ -11,7 +11,7 @@
  *
  * The clock has 16 bits and wraps. At each tick the stamp of one slot, in turn,
  * is checked, and a very old stamp is made younger, so that the clock never
- * laps a stamp: ages beyond SC_OLD are equal.
+ * laps a stamp: ages beyond SC_AGE_MAX are equal.
  *
  * A free slot is chosen by position: block n of a stripe takes slot n, so that
  * consecutive blocks of the disk are consecutive on the SSD and one I/O reads
@@ -26,81 +26,84 @@
  * Slots in a sample for eviction. The oldest of 64 is in the oldest tenth of
  * the set, except once in 850 times.
  */
-#define SC_SAMPLE	64
+#define SC_SAMPLE_SLOTS	64
 
 /*
  * Limit of ages. A slot is checked once in as many ticks as the set has slots,
  * so no age reaches 2^16.
  */
-#define SC_OLD		(U16_MAX - 2 * SC_MAX_ASSOC)
+#define SC_AGE_MAX		(U16_MAX - 2 * SC_ASSOC_MAX)
 
 /* Return a slot's age: uses of the set since its stamp. */
-u16 sc_age(const struct sc_index *index, u32 set, u16 slot)
+u16 sc_slot_age(const struct sc_index *index, u32 set, u16 slot)
 {
 	return index->sets[set].clock -
-	       index->stamps[sc_slot(index, set, slot)];
+	       index->stamps[sc_slot_number(index, set, slot)];
 }
 
-/* Limit the age of one slot, in turn, to SC_OLD. */
+/* Limit the age of one slot, in turn, to SC_AGE_MAX. */
 static void sc_limit_age(struct sc_index *index, u32 set)
 {
 	u16 clock = index->sets[set].clock;
 	u16 slot = clock & (index->geo.assoc - 1);
 
-	if (sc_state(index, set, slot) != SC_SLOT_FREE &&
-	    sc_age(index, set, slot) > SC_OLD)
-		index->stamps[sc_slot(index, set, slot)] = clock - SC_OLD;
+	if (sc_get_slot_state(index, set, slot) != SC_SLOT_FREE &&
+	    sc_slot_age(index, set, slot) > SC_AGE_MAX)
+		index->stamps[sc_slot_number(index, set, slot)] =
+			clock - SC_AGE_MAX;
 }
 
 /* Stamp a slot for a use; @inserted: its block was just inserted. */
-void sc_touch(struct sc_index *index, u32 set, u16 slot, enum sc_policy policy,
-	      bool inserted)
+void sc_touch_slot(struct sc_index *index, u32 set, u16 slot,
+		   enum sc_policy policy, bool inserted)
 {
 	if (policy != SC_POLICY_LRU && !inserted)
 		return;
-	index->stamps[sc_slot(index, set, slot)] = ++index->sets[set].clock;
+	index->stamps[sc_slot_number(index, set, slot)] =
+		++index->sets[set].clock;
 	sc_limit_age(index, set);
 }
 
 /* Return whether a slot may be evicted. */
-bool sc_evictable(struct sc_index *index, u32 set, u16 slot)
+bool sc_is_evictable(struct sc_index *index, u32 set, u16 slot)
 {
-	return sc_state(index, set, slot) == SC_SLOT_CLEAN &&
-	       !sc_slot_busy(index, set, sc_id(index, set, slot), NULL);
+	return sc_get_slot_state(index, set, slot) == SC_SLOT_CLEAN &&
+	       !sc_block_is_busy(index, set, sc_get_slot_id(index, set, slot),
+				 NULL);
 }
 
 /* Return the distance between the slots of a sample of a set. */
-static u32 sc_stride(const struct sc_index *index)
+static u32 sc_sample_stride(const struct sc_index *index)
 {
-	return max_t(u32, 1, index->geo.assoc / SC_SAMPLE);
+	return max_t(u32, 1, index->geo.assoc / SC_SAMPLE_SLOTS);
 }
 
 /* Return an evictable slot of a random sample, or SC_NIL. */
-static u16 sc_random_victim(struct sc_index *index, u32 set)
+static u16 sc_find_random_victim(struct sc_index *index, u32 set)
 {
-	u32 i, stride = sc_stride(index), mask = index->geo.assoc - 1;
+	u32 i, stride = sc_sample_stride(index), mask = index->geo.assoc - 1;
 	u32 start = get_random_u32();
 
 	for (i = 0; i <= mask; i += stride)
-		if (sc_evictable(index, set, (start + i) & mask))
+		if (sc_is_evictable(index, set, (start + i) & mask))
 			return (start + i) & mask;
 	return SC_NIL;
 }
 
 /* Return the oldest evictable slot of a sample, or SC_NIL. */
-static u16 sc_oldest_victim(struct sc_index *index, u32 set)
+static u16 sc_find_oldest_victim(struct sc_index *index, u32 set)
 {
-	u32 stride = sc_stride(index);
+	u32 stride = sc_sample_stride(index);
 	u32 slot = get_random_u32_below(stride);
 	u16 age, best = SC_NIL, best_age = 0;
 
 	for (; slot < index->geo.assoc; slot += stride) {
-		if (sc_state(index, set, slot) != SC_SLOT_CLEAN)
+		if (sc_get_slot_state(index, set, slot) != SC_SLOT_CLEAN)
 			continue;
-		age = sc_age(index, set, slot);
+		age = sc_slot_age(index, set, slot);
 		if (best != SC_NIL && age <= best_age)
 			continue;
-		if (!sc_evictable(index, set, slot))
+		if (!sc_is_evictable(index, set, slot))
 			continue;
 		best = slot;
 		best_age = age;
@@ -113,17 +116,17 @@ static u16 sc_oldest_victim(struct sc_index *index, u32 set)
  * just taken, or SC_NIL. @replaced tells whether a clean block was evicted.
  * Return the slot, in state SC_SLOT_FILLING, or SC_NIL.
  */
-u16 sc_take(struct sc_index *index, u32 set, u32 id, u16 near,
-	    enum sc_policy policy, bool *replaced)
+u16 sc_take_slot(struct sc_index *index, u32 set, u32 id, u16 near,
+		 enum sc_policy policy, bool *replaced)
 {
 	u16 mask = index->geo.assoc - 1;
 	u16 slot = SC_NIL;
 
 	*replaced = false;
-	if (index->sets[set].used < index->geo.assoc) {
+	if (index->sets[set].nr_used < index->geo.assoc) {
 		slot = near == SC_NIL ? id & mask : (near + 1) & mask;
-		if (sc_state(index, set, slot) != SC_SLOT_FREE)
-			slot = index->sets[set].free;
+		if (sc_get_slot_state(index, set, slot) != SC_SLOT_FREE)
+			slot = index->sets[set].first_free;
 	} else {
 		/*
 		 * @near has just been stamped: @mask is about its age before
@@ -131,21 +134,21 @@ u16 sc_take(struct sc_index *index, u32 set, u32 id, u16 near,
 		 */
 		if (near != SC_NIL && near < mask &&
 		    policy != SC_POLICY_RANDOM &&
-		    sc_evictable(index, set, near + 1) &&
-		    sc_age(index, set, near + 1) >= mask)
+		    sc_is_evictable(index, set, near + 1) &&
+		    sc_slot_age(index, set, near + 1) >= mask)
 			slot = near + 1;
 		if (slot == SC_NIL)
 			slot = policy == SC_POLICY_RANDOM ?
-			       sc_random_victim(index, set) :
-			       sc_oldest_victim(index, set);
+				       sc_find_random_victim(index, set) :
+				       sc_find_oldest_victim(index, set);
 		if (slot != SC_NIL) {
-			sc_remove(index, set, slot);
+			sc_remove_block(index, set, slot);
 			*replaced = true;
 		}
 	}
 	if (slot == SC_NIL)
 		return SC_NIL;
-	sc_insert(index, set, slot, id, SC_SLOT_FILLING);
-	sc_touch(index, set, slot, policy, true);
+	sc_insert_block(index, set, slot, id, SC_SLOT_FILLING);
+	sc_touch_slot(index, set, slot, policy, true);
 	return slot;
 }

@@ -14,11 +14,11 @@ enum sc_policy {
 	SC_NR_POLICIES,
 };
 
-void sc_touch(struct sc_index *index, u32 set, u16 slot, enum sc_policy policy,
-	      bool inserted);
-u16 sc_take(struct sc_index *index, u32 set, u32 id, u16 near,
-	    enum sc_policy policy, bool *replaced);
-bool sc_evictable(struct sc_index *index, u32 set, u16 slot);
-u16 sc_age(const struct sc_index *index, u32 set, u16 slot);
+void sc_touch_slot(struct sc_index *index, u32 set, u16 slot,
+		   enum sc_policy policy, bool inserted);
+u16 sc_take_slot(struct sc_index *index, u32 set, u32 id, u16 near,
+		 enum sc_policy policy, bool *replaced);
+bool sc_is_evictable(struct sc_index *index, u32 set, u16 slot);
+u16 sc_slot_age(const struct sc_index *index, u32 set, u16 slot);
 
 #endif /* SETCACHE_POLICY_H */

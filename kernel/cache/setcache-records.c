@@ -30,50 +30,53 @@
  * Places that are tried for a block of records. If all of these are bad, nearly
  * all of the SSD is, and it cannot be used.
  */
-#define SC_MOVE_TRIES	16
+#define SC_MOVE_TRIES_MAX	16
 
 /* Up to this many writes a batch uses FUA; a larger batch ends with a flush. */
-#define SC_MAX_FUA	2
+#define SC_FUA_WRITES_MAX	2
 
 /* Return the number of records of a block: the last block may have fewer. */
-static u32 sc_records_of(struct sc_md *md, u64 block)
+static u32 sc_md_count_records(struct sc_md *md, u64 block)
 {
-	return min_t(u64, SC_RECORDS, md->slots - block * SC_RECORDS);
+	return min_t(u64, SC_RECORDS_PER_BLOCK,
+		     md->nr_slots - block * SC_RECORDS_PER_BLOCK);
 }
 
 /* Encode a block of records from the current state of memory. */
-static void sc_md_make(struct sc_md *md, u64 block, struct page *page,
-		       bool stop)
+static void sc_md_encode_block(struct sc_md *md, u64 block, struct page *page,
+			       bool stop)
 {
 	struct sc_record *records = page_address(page);
 	u8 *states = md->batch.states;
 	u64 *where = md->batch.where;
-	u32 i, count = sc_records_of(md, block);
-	u64 slot = block * SC_RECORDS;
+	u32 i, count = sc_md_count_records(md, block);
+	u64 slot = block * SC_RECORDS_PER_BLOCK;
 
-	md->ops->say(md->context, slot, count, stop, states, where);
+	md->ops->get_slots(md->context, slot, count, stop, states, where);
 	for (i = 0; i < count; i++)
 		sc_record_encode(&records[i], md->super.seed, slot + i,
 				 states[i], where[i], md->super.commits);
-	memset(records + count, 0, (SC_RECORDS - count) * SC_RECORD_SIZE);
+	memset(records + count, 0,
+	       (SC_RECORDS_PER_BLOCK - count) * SC_RECORD_BYTES);
 }
 
 /* Write page @i, a block of records, to another place. Return 0 or an error. */
-static int sc_md_move(struct sc_md *md, u32 i)
+static int sc_md_move_block(struct sc_md *md, u32 i)
 {
-	u32 tries, count = sc_place_slots(md);
+	u32 tries, count = sc_place_count_slots(md);
 	u64 slot, place;
 	int r;
 
-	for (tries = 0; tries < SC_MOVE_TRIES; tries++) {
-		if (!md->ops->spare(md->context, count, &slot))
+	for (tries = 0; tries < SC_MOVE_TRIES_MAX; tries++) {
+		if (!md->ops->find_spare(md->context, count, &slot))
 			return -ENOSPC;
-		place = div_u64(md->geo.data + slot * md->geo.block,
-				SC_BLOCK_SECTORS);
+		place = div_u64(md->geo.data_sector +
+					slot * md->geo.block_sectors,
+				SC_RECORD_BLOCK_SECTORS);
 		if (place > U32_MAX)
 			return -EIO;
-		r = sc_md_page(md, SC_MD_WRITE | REQ_FUA,
-			       place * SC_BLOCK_SECTORS, i);
+		r = sc_md_rw_page(md, SC_MD_WRITE_OPF | REQ_FUA,
+				  place * SC_RECORD_BLOCK_SECTORS, i);
 		if (!r)
 			return sc_md_set_moved(md, md->batch.index[i], place) ?
 			       0 : -EIO;
@@ -94,14 +97,15 @@ static int sc_md_write_each(struct sc_md *md, u32 count)
 	u32 i;
 
 	for (i = 0; i < count; i++) {
-		r = sc_md_page(md, SC_MD_WRITE,
-			       sc_record_sector(md, md->batch.index[i]), i);
+		r = sc_md_rw_page(
+			md, SC_MD_WRITE_OPF,
+			sc_place_record_sector(md, md->batch.index[i]), i);
 		if (r && r != -ENODEV)
-			r = sc_md_move(md, i);
+			r = sc_md_move_block(md, i);
 		if (r && r != -ENOSPC)
 			return r;
 		if (r) {
-			__set_bit(i, md->batch.homeless);
+			__set_bit(i, md->batch.unplaced);
 			result = r;
 		}
 	}
@@ -112,18 +116,18 @@ static int sc_md_write_each(struct sc_md *md, u32 count)
  * Write the first pages, which are blocks of records, durably if @stable. After
  * -ENOSPC this holds for all blocks that are not homeless.
  */
-static int sc_md_write(struct sc_md *md, u32 count, bool stable)
+static int sc_md_write_batch(struct sc_md *md, u32 count, bool stable)
 {
-	blk_opf_t opf = SC_MD_WRITE;
+	blk_opf_t opf = SC_MD_WRITE_OPF;
 	u32 first, runs = 0;
 	int r, each = 0;
 
-	bitmap_zero(md->batch.homeless, SC_BATCH);
-	for (first = 0; first < count; first = sc_md_run(md, first, count))
+	bitmap_zero(md->batch.unplaced, SC_BATCH_BLOCKS);
+	for (first = 0; first < count; first = sc_md_run_end(md, first, count))
 		runs++;
-	if (runs <= SC_MAX_FUA && stable)
+	if (runs <= SC_FUA_WRITES_MAX && stable)
 		opf |= REQ_FUA;
-	r = sc_md_batch(md, opf, count);
+	r = sc_md_rw_batch(md, opf, count);
 	if (r && r != -ENODEV) {
 		opf &= ~REQ_FUA;
 		each = sc_md_write_each(md, count);
@@ -131,7 +135,7 @@ static int sc_md_write(struct sc_md *md, u32 count, bool stable)
 	}
 	if (!r && stable && !(opf & REQ_FUA))
 		r = sc_md_flush(md);
-	if (!r && md->super.due)
+	if (!r && md->super.must_write)
 		r = sc_super_write_everywhere(md);
 	return r ? r : each;
 }
@@ -144,45 +148,46 @@ int sc_md_commit(struct sc_md *md, bool flush, u64 *written)
 
 	*written = 0;
 	/* Include the blocks that the last commit failed to write. */
-	if (md->failed) {
-		for_each_set_bit_from(block, md->writing, md->blocks) {
+	if (md->commit_failed) {
+		for_each_set_bit_from(block, md->writing, md->nr_blocks) {
 			clear_bit(block, md->writing);
 			if (!test_and_set_bit(block, md->changed))
 				atomic_long_inc(&md->nr_changed);
 		}
-		md->failed = false;
+		md->commit_failed = false;
 		block = 0;
 	}
-	if (!sc_md_pending(md))
+	if (!sc_md_is_pending(md))
 		return flush ? sc_md_flush(md) : 0;
 
 	md->super.commits++;
 	for (;;) {
 		count = 0;
-		for_each_set_bit_from(block, md->changed, md->blocks) {
-			if (count == SC_BATCH)
+		for_each_set_bit_from(block, md->changed, md->nr_blocks) {
+			if (count == SC_BATCH_BLOCKS)
 				break;
 			/* The block has a bit in one of both at any time. */
 			set_bit(block, md->writing);
-			smp_mb__after_atomic(); /* with sc_md_stable() */
+			smp_mb__after_atomic(); /* with sc_md_is_stable() */
 			clear_bit(block, md->changed);
 			atomic_long_dec(&md->nr_changed);
-			sc_md_make(md, block, md->batch.pages[count], false);
+			sc_md_encode_block(md, block, md->batch.pages[count],
+					   false);
 			md->batch.index[count++] = block;
 		}
 		if (!count)
 			return result;
 		r = sc_md_flush(md);
 		if (!r)
-			r = sc_md_write(md, count, true);
+			r = sc_md_write_batch(md, count, true);
 		if (r) {
-			md->failed = true;
+			md->commit_failed = true;
 			result = r;
 		}
 		if (r && r != -ENOSPC)
 			return r;
 		for (i = 0; i < count; i++) {
-			if (r && test_bit(i, md->batch.homeless))
+			if (r && test_bit(i, md->batch.unplaced))
 				continue;
 			clear_bit(md->batch.index[i], md->writing);
 			(*written)++;
@@ -190,9 +195,9 @@ int sc_md_commit(struct sc_md *md, bool flush, u64 *written)
 	}
 }
 
-bool sc_md_changed(struct sc_md *md, u64 slot)
+bool sc_md_mark_changed(struct sc_md *md, u64 slot)
 {
-	u64 block = slot / SC_RECORDS;
+	u64 block = slot / SC_RECORDS_PER_BLOCK;
 
 	if (test_bit(block, md->changed) ||
 	    test_and_set_bit(block, md->changed))
@@ -201,9 +206,9 @@ bool sc_md_changed(struct sc_md *md, u64 slot)
 	return true;
 }
 
-bool sc_md_stable(struct sc_md *md, u64 slot)
+bool sc_md_is_stable(struct sc_md *md, u64 slot)
 {
-	u64 block = slot / SC_RECORDS;
+	u64 block = slot / SC_RECORDS_PER_BLOCK;
 
 	if (test_bit(block, md->changed))
 		return false;
@@ -211,18 +216,18 @@ bool sc_md_stable(struct sc_md *md, u64 slot)
 	return !test_bit(block, md->writing);
 }
 
-bool sc_md_pending(struct sc_md *md)
+bool sc_md_is_pending(struct sc_md *md)
 {
-	return md->failed || atomic_long_read(&md->nr_changed) > 0;
+	return md->commit_failed || atomic_long_read(&md->nr_changed) > 0;
 }
 
 /* Clear all marks: no record has to be written. No request changes the cache. */
-void sc_md_written(struct sc_md *md)
+void sc_md_clear_marks(struct sc_md *md)
 {
-	bitmap_zero(md->changed, md->blocks);
-	bitmap_zero(md->writing, md->blocks);
+	bitmap_zero(md->changed, md->nr_blocks);
+	bitmap_zero(md->writing, md->nr_blocks);
 	atomic_long_set(&md->nr_changed, 0);
-	md->failed = false;
+	md->commit_failed = false;
 }
 
 /* Write all records. The superblock's write makes them stable. */
@@ -232,13 +237,15 @@ int sc_md_write_all(struct sc_md *md, bool stop)
 	u32 count;
 	int r;
 
-	while (block < md->blocks) {
-		for (count = 0; count < SC_BATCH && block < md->blocks;
+	while (block < md->nr_blocks) {
+		for (count = 0;
+		     count < SC_BATCH_BLOCKS && block < md->nr_blocks;
 		     count++) {
 			md->batch.index[count] = block;
-			sc_md_make(md, block++, md->batch.pages[count], stop);
+			sc_md_encode_block(md, block++, md->batch.pages[count],
+					   stop);
 		}
-		r = sc_md_write(md, count, false);
+		r = sc_md_write_batch(md, count, false);
 		if (r)
 			return r;
 		cond_resched();
@@ -249,7 +256,8 @@ int sc_md_write_all(struct sc_md *md, bool stop)
 /*---------------------------------------------------------------------------*/
 
 /* Format why the records are refused. The text is valid as long as @md. */
-static const char *sc_md_refuse(struct sc_md *md, u64 slot, const char *what)
+static const char *sc_md_format_reason(struct sc_md *md, u64 slot,
+				       const char *what)
 {
 	snprintf(md->reason, sizeof(md->reason),
 		 "the record of slot %llu %s: run isoblk cache check", slot,
@@ -257,38 +265,38 @@ static const char *sc_md_refuse(struct sc_md *md, u64 slot, const char *what)
 	return md->reason;
 }
 
-/* Pass the records of a block to @load, and track the highest commit number. */
+/* Pass the records of a block to @load_slot, and track the highest commit number. */
 static int sc_md_load_block(struct sc_md *md, u64 block, struct page *page,
 			    bool keep, const char **error)
 {
 	const struct sc_record *records = page_address(page);
-	u32 i, count = sc_records_of(md, block);
+	u32 i, count = sc_md_count_records(md, block);
 
 	for (i = 0; i < count; i++) {
-		u64 slot = block * SC_RECORDS + i;
+		u64 slot = block * SC_RECORDS_PER_BLOCK + i;
 		enum sc_record_state state;
 		u64 where;
 		int r;
 
 		if (!sc_record_decode(&records[i], md->super.seed, slot, &state,
 				      &where)) {
-			*error = sc_md_refuse(md, slot, "is damaged");
+			*error = sc_md_format_reason(md, slot, "is damaged");
 			return -EILSEQ;
 		}
 		md->super.commits = max_t(u64, md->super.commits,
 					  le32_to_cpu(records[i].seq));
 		if (state == SC_RECORD_FREE)
 			continue;
-		r = md->ops->load(md->context, slot, state, where, keep);
+		r = md->ops->load_slot(md->context, slot, state, where, keep);
 		if (r) {
-			*error = sc_md_refuse(md, slot, "does not fit the others");
+			*error = sc_md_format_reason(md, slot, "does not fit the others");
 			return r;
 		}
 	}
 	return 0;
 }
 
-/* Pass the slots that hold moved blocks of records to @load, as retired. */
+/* Pass the slots that hold moved blocks of records to @load_slot, as retired. */
 static int sc_md_load_moved(struct sc_md *md)
 {
 	u32 i, count;
@@ -296,10 +304,10 @@ static int sc_md_load_moved(struct sc_md *md)
 	int r;
 
 	for (i = 0; i < md->moved.nr; i++) {
-		slot = sc_place_slot(md, md->moved.list[i].place);
-		for (count = sc_place_slots(md); count; count--) {
-			r = md->ops->load(md->context, slot++,
-					  SC_RECORD_RETIRED, 0, false);
+		slot = sc_place_first_slot(md, md->moved.list[i].place);
+		for (count = sc_place_count_slots(md); count; count--) {
+			r = md->ops->load_slot(md->context, slot++,
+					       SC_RECORD_RETIRED, 0, false);
 			if (r)
 				return r;
 		}
@@ -317,12 +325,12 @@ int sc_md_load(struct sc_md *md, bool keep, const char **error)
 	r = sc_md_load_moved(md);
 	if (r)
 		return r;
-	while (block < md->blocks) {
-		count = min_t(u64, SC_BATCH, md->blocks - block);
+	while (block < md->nr_blocks) {
+		count = min_t(u64, SC_BATCH_BLOCKS, md->nr_blocks - block);
 		for (i = 0; i < count; i++)
 			md->batch.index[i] = block + i;
 		*error = "cannot read the records: run isoblk cache check";
-		r = sc_md_batch(md, REQ_OP_READ, count);
+		r = sc_md_rw_batch(md, REQ_OP_READ, count);
 		for (i = 0; i < count && !r; i++)
 			r = sc_md_load_block(md, block++, md->batch.pages[i],
 					     keep, error);
@@ -330,6 +338,6 @@ int sc_md_load(struct sc_md *md, bool keep, const char **error)
 			return r;
 		cond_resched();
 	}
-	sc_md_written(md);
+	sc_md_clear_marks(md);
 	return 0;
 }

@@ -8,7 +8,7 @@
 #include "setcache.h"
 
 /* The lock of the set's bucket is held. */
-void sc_clean_wake(struct setcache *sc, struct sc_bucket *bucket,
-		   struct sc_op *op);
+void sc_round_wake_op(struct setcache *sc, struct sc_bucket *bucket,
+		      struct sc_op *op);
 
 #endif /* SETCACHE_ROUND_H */

@@ -18,12 +18,12 @@
 #include "setcache-format.h"
 
 /* Sectors of a block: a power of two. */
-#define SC_MIN_BLOCK		1
-#define SC_MAX_BLOCK		128
+#define SC_BLOCK_SECTORS_MIN		1
+#define SC_BLOCK_SECTORS_MAX		128
 
 /* Slots of a set: a power of two. A slot's number has 16 bits. */
-#define SC_MIN_ASSOC		16
-#define SC_MAX_ASSOC		4096
+#define SC_ASSOC_MIN		16
+#define SC_ASSOC_MAX		4096
 #define SC_NIL			0xffff
 
 /*
@@ -59,7 +59,7 @@ enum sc_slot_state {
 	SC_SLOT_RETIRED,	/* its sectors are bad, or hold records */
 };
 
-/* Classes of ops; sc_conflict() tells which may use the same blocks at a time. */
+/* Classes of ops; sc_op_conflicts() tells which may use the same blocks at a time. */
 enum sc_class {
 	/* Reads that change nothing. */
 	SC_CLASS_SHARED,
@@ -77,8 +77,8 @@ enum sc_class {
 struct sc_op {
 	struct list_head link;	/* entry in a list of the bucket; its lock */
 	u32 set;		/* the set */
-	u32 first;		/* id of the first block */
-	u32 last;		/* id of the last block */
+	u32 first_id;		/* id of the first block */
+	u32 last_id;		/* id of the last block */
 	enum sc_class class;	/* which ops it conflicts with */
 	u8 mode;		/* enum sc_mode; under the bucket's lock */
 };
@@ -98,10 +98,10 @@ struct sc_bucket {
 /* A set; protected by its bucket's lock. */
 struct sc_set {
 	u16 clock;	/* number of uses, for stamps */
-	u16 used;	/* slots that are not free */
-	u16 dirty;	/* dirty slots; also read without the lock */
-	u16 free;	/* first free slot, or SC_NIL */
-	u32 since;	/* time of its first dirty block, in seconds (jiffies / HZ) */
+	u16 nr_used;	/* slots that are not free */
+	u16 nr_dirty;	/* dirty slots; also read without the lock */
+	u16 first_free;	/* first free slot, or SC_NIL */
+	u32 dirty_since_s; /* time of its first dirty block, in seconds (jiffies / HZ) */
 };
 
 /* All sets and slots of a cache. */
@@ -110,8 +110,8 @@ struct sc_index {
 	struct sc_geometry geo;	/* the geometry */
 	u32 block_shift;	/* log2 of a block's sectors */
 	u32 assoc_shift;	/* log2 of a set's slots */
-	u64 blocks;		/* whole blocks of the origin: only these are cached */
-	u64 slots;		/* number of slots, of all sets */
+	u64 nr_blocks;		/* whole blocks of the origin: only these are cached */
+	u64 nr_slots;		/* number of slots, of all sets */
 	u32 bucket_mask;	/* number of buckets, less one */
 
 	/* Arrays indexed by slot; under the lock of the set's bucket. */
@@ -137,38 +137,40 @@ void sc_index_exit(struct sc_index *index);
 void sc_index_clear(struct sc_index *index);
 
 /* Conflicts of ops. */
-bool sc_conflict(const struct sc_op *op, const struct sc_op *next);
-bool sc_busy(struct sc_bucket *bucket, const struct sc_op *op,
-	     const struct list_head *waiting_until);
-bool sc_cut(struct sc_bucket *bucket, struct sc_op *op);
-bool sc_slot_busy(struct sc_index *index, u32 set, u32 id,
-		  const struct sc_op *but);
+bool sc_op_conflicts(const struct sc_op *op, const struct sc_op *next);
+bool sc_op_is_blocked(struct sc_bucket *bucket, const struct sc_op *op,
+		      const struct list_head *waiting_until);
+bool sc_op_shorten(struct sc_bucket *bucket, struct sc_op *op);
+bool sc_block_is_busy(struct sc_index *index, u32 set, u32 id,
+		      const struct sc_op *but);
 
 /* Blocks and slots. */
-u16 sc_find(const struct sc_index *index, u32 set, u32 id);
-void sc_insert(struct sc_index *index, u32 set, u16 slot, u32 id,
-	       enum sc_slot_state state);
-void sc_remove(struct sc_index *index, u32 set, u16 slot);
-void sc_withdraw(struct sc_index *index, u32 set, u16 slot,
-		 enum sc_slot_state state);
-void sc_restore(struct sc_index *index, u32 set, u16 slot);
-void sc_set_state(struct sc_index *index, u32 set, u16 slot,
-		  enum sc_slot_state state);
+u16 sc_find_slot(const struct sc_index *index, u32 set, u32 id);
+void sc_insert_block(struct sc_index *index, u32 set, u16 slot, u32 id,
+		     enum sc_slot_state state);
+void sc_remove_block(struct sc_index *index, u32 set, u16 slot);
+void sc_withdraw_slot(struct sc_index *index, u32 set, u16 slot,
+		      enum sc_slot_state state);
+void sc_restore_slot(struct sc_index *index, u32 set, u16 slot);
+void sc_set_slot_state(struct sc_index *index, u32 set, u16 slot,
+		       enum sc_slot_state state);
 
 /* Arithmetic; any context, and no lock. */
-void sc_locate(const struct sc_index *index, u64 block, u32 *set, u32 *id);
-u64 sc_block_of(const struct sc_index *index, u32 set, u32 id);
+void sc_locate_block(const struct sc_index *index, u64 block, u32 *set,
+		     u32 *id);
+u64 sc_id_to_block(const struct sc_index *index, u32 set, u32 id);
 
 /* Return the number of a set's slot among all slots of the cache. */
-static inline u64 sc_slot(const struct sc_index *index, u32 set, u16 slot)
+static inline u64 sc_slot_number(const struct sc_index *index, u32 set,
+				 u16 slot)
 {
 	return ((u64)set << index->assoc_shift) + slot;
 }
 
-static inline enum sc_slot_state sc_state(const struct sc_index *index,
-					  u32 set, u16 slot)
+static inline enum sc_slot_state sc_get_slot_state(const struct sc_index *index,
+						   u32 set, u16 slot)
 {
-	return index->tags[sc_slot(index, set, slot)] >> SC_ID_BITS;
+	return index->tags[sc_slot_number(index, set, slot)] >> SC_ID_BITS;
 }
 
 /* Return whether a state means that the record on the SSD may say dirty. */
@@ -177,12 +179,14 @@ static inline bool sc_is_dirty(enum sc_slot_state state)
 	return state >= SC_SLOT_DIRTY && state <= SC_SLOT_STUCK;
 }
 
-static inline u32 sc_id(const struct sc_index *index, u32 set, u16 slot)
+static inline u32 sc_get_slot_id(const struct sc_index *index, u32 set,
+				 u16 slot)
 {
-	return index->tags[sc_slot(index, set, slot)] & SC_ID_MASK;
+	return index->tags[sc_slot_number(index, set, slot)] & SC_ID_MASK;
 }
 
-static inline struct sc_bucket *sc_bucket(const struct sc_index *index, u32 set)
+static inline struct sc_bucket *sc_get_bucket(const struct sc_index *index,
+					      u32 set)
 {
 	return &index->buckets[set & index->bucket_mask];
 }
@@ -191,8 +195,8 @@ static inline struct sc_bucket *sc_bucket(const struct sc_index *index, u32 set)
 static inline sector_t sc_slot_sector(const struct sc_index *index, u32 set,
 				      u16 slot)
 {
-	return index->geo.data + (sc_slot(index, set, slot) <<
-				  index->block_shift);
+	return index->geo.data_sector +
+	       (sc_slot_number(index, set, slot) << index->block_shift);
 }
 
 #endif /* SETCACHE_SET_H */

@@ -7,7 +7,7 @@
  *	live	memory is authoritative, and commits update the SSD
  *	stopped	suspended in order: the SSD records all of memory
  *	lost	the SSD is out of reach, and dirty blocks with it
- *	told	lost, and a flush has reported the lost data
+ *	reported lost, and a flush has reported the lost data
  *
  *	event	when
  *	read	resumed: memory is about to be loaded from the SSD
@@ -15,14 +15,14 @@
  *	resume	resumed: memory still equals the SSD's records
  *	stop	suspended, and the SSD records all of memory
  *	lose	the SSD is gone, or a suspension fails to write it
- *	tell	a flush fails
+ *	report	a flush fails
  *
- *	from		read	load	resume	stop	lose	tell
+ *	from		read	load	resume	stop	lose	report
  *	new		new	live
  *	live					stopped	lost
  *	stopped		new		live
- *	lost		new					told
- *	told		new
+ *	lost		new					reported
+ *	reported	new
  *
  * An event without an entry changes nothing: an SSD is lost once, however many
  * requests detect it. A table whose resumption fails while it loads is new; a
@@ -32,14 +32,14 @@
  *
  * Locks. The phase is one word that no lock protects: it moves by compare and
  * exchange. Read, load, resume and stop come from device-mapper while the table
- * is suspended, one at a time. Lose and tell come at any time, from any context.
+ * is suspended, one at a time. Lose and report come at any time, from any context.
  * While requests go on a reader of the phase may miss the latest move. That does
  * no harm: code that changes slots reads the phase under the lock of their
  * bucket, and after the move the worker of the loss takes the lock of each
  * bucket; and data written to a lost SSD are unsafe, so a later flush fails.
  *
  * Two flags complement the phase. Unsafe: acknowledged data may be in the SSD's
- * volatile cache, or their records not yet written. Owing: the SSD has come
+ * volatile cache, or their records not yet written. Must report: the SSD has come
  * back from a loss, maybe without acknowledged data, and no flush has reported
  * that; so the next flush fails, once.
  */
@@ -58,12 +58,12 @@ static const struct {
 	{ SC_PHASE_STOPPED, SC_EVENT_READ, SC_PHASE_NEW },
 	{ SC_PHASE_STOPPED, SC_EVENT_RESUME, SC_PHASE_LIVE },
 	{ SC_PHASE_LOST, SC_EVENT_READ, SC_PHASE_NEW },
-	{ SC_PHASE_LOST, SC_EVENT_TELL, SC_PHASE_TOLD },
-	{ SC_PHASE_TOLD, SC_EVENT_READ, SC_PHASE_NEW },
+	{ SC_PHASE_LOST, SC_EVENT_REPORT, SC_PHASE_REPORTED },
+	{ SC_PHASE_REPORTED, SC_EVENT_READ, SC_PHASE_NEW },
 };
 
 /* Find the phase after an event. Return false if the event has no entry. */
-static bool sc_phase_after(int from, enum sc_event event, int *to)
+static bool sc_find_next_phase(int from, enum sc_event event, int *to)
 {
 	u32 i;
 
@@ -82,7 +82,7 @@ bool sc_phase_move(struct setcache *sc, enum sc_event event)
 	int from = READ_ONCE(sc->state.phase), to;
 
 	do {
-		if (!sc_phase_after(from, event, &to))
+		if (!sc_find_next_phase(from, event, &to))
 			return false;
 	} while (!try_cmpxchg(&sc->state.phase, &from, to));
 	return true;
@@ -137,34 +137,34 @@ void sc_put_unsafe(struct setcache *sc, struct sc_unsafe unsafe)
  * Return whether a flush fails for data that were lost with the SSD: because
  * its commit has @failed, or because no flush has reported an earlier loss.
  */
-bool sc_must_tell(struct setcache *sc, bool failed)
+bool sc_must_report_loss(struct setcache *sc, bool failed)
 {
 	if (failed) {
-		sc_phase_move(sc, SC_EVENT_TELL);
+		sc_phase_move(sc, SC_EVENT_REPORT);
 		return true;
 	}
-	return xchg(&sc->state.owing, false);
+	return xchg(&sc->state.must_report, false);
 }
 
 /*---------------------------------------------------------------------------*/
 
 /* Memory is about to be loaded from the SSD. The table is suspended. */
-void sc_begin_read(struct setcache *sc)
+void sc_phase_begin_read(struct setcache *sc)
 {
 	if (sc->state.phase == SC_PHASE_LOST && sc_is_unsafe(sc))
-		sc->state.owing = true;
+		sc->state.must_report = true;
 	sc_phase_move(sc, SC_EVENT_READ);
 }
 
 /* Memory has been loaded from the SSD. The table is suspended. */
-void sc_end_read(struct setcache *sc)
+void sc_phase_end_read(struct setcache *sc)
 {
 	sc->state.unsafe = (struct sc_unsafe){};
 	sc_phase_move(sc, SC_EVENT_LOAD);
 }
 
 /* The SSD records all of memory. The table is suspended. */
-void sc_end_stop(struct setcache *sc)
+void sc_phase_end_stop(struct setcache *sc)
 {
 	sc->state.unsafe = (struct sc_unsafe){};
 	sc_phase_move(sc, SC_EVENT_STOP);

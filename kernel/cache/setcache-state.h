@@ -16,7 +16,7 @@ enum sc_phase {
 	SC_PHASE_LIVE,
 	SC_PHASE_STOPPED,
 	SC_PHASE_LOST,
-	SC_PHASE_TOLD,
+	SC_PHASE_REPORTED,
 	SC_NR_PHASES,
 };
 
@@ -27,7 +27,7 @@ enum sc_event {
 	SC_EVENT_RESUME,
 	SC_EVENT_STOP,
 	SC_EVENT_LOSE,
-	SC_EVENT_TELL,
+	SC_EVENT_REPORT,
 	SC_NR_EVENTS,
 };
 
@@ -46,11 +46,11 @@ void sc_set_unsafe_records(struct setcache *sc);
 /* Commit worker. */
 struct sc_unsafe sc_take_unsafe(struct setcache *sc);
 void sc_put_unsafe(struct setcache *sc, struct sc_unsafe unsafe);
-bool sc_must_tell(struct setcache *sc, bool failed);
+bool sc_must_report_loss(struct setcache *sc, bool failed);
 
 /* The table is suspended. */
-void sc_begin_read(struct setcache *sc);
-void sc_end_read(struct setcache *sc);
-void sc_end_stop(struct setcache *sc);
+void sc_phase_begin_read(struct setcache *sc);
+void sc_phase_end_read(struct setcache *sc);
+void sc_phase_end_stop(struct setcache *sc);
 
 #endif /* SETCACHE_STATE_H */

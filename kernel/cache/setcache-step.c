@@ -27,7 +27,7 @@ void sc_job_work(struct work_struct *work)
 {
 	struct sc_job *job = container_of(work, struct sc_job, work);
 
-	job->next(job);
+	job->next_step(job);
 }
 
 /*
@@ -38,33 +38,33 @@ void sc_job_free(struct sc_job *job)
 	struct setcache *sc = job->sc;
 	u32 i;
 
-	sc_unlock(sc, &job->op);
-	for (i = 0; i < job->ours.nr; i++)
-		if (job->ours.pages[i])
-			__free_page(job->ours.pages[i]);
-	kfree(job->ours.pages);
+	sc_release_op(sc, &job->op);
+	for (i = 0; i < job->own.nr; i++)
+		if (job->own.pages[i])
+			__free_page(job->own.pages[i]);
+	kfree(job->own.pages);
 	if (job->css)
 		css_put(job->css);
 	mempool_free(job, &sc->jobs.pool);
-	if (atomic_dec_and_test(&sc->jobs.count))
+	if (atomic_dec_and_test(&sc->jobs.nr_jobs))
 		wake_up_all(&sc->jobs.idle);
 }
 
 /* End a job, and retry its bio at the origin, or fail it. */
-void sc_job_around(struct sc_job *job, blk_status_t error)
+void sc_job_end_or_retry(struct sc_job *job, blk_status_t error)
 {
 	struct sc_io *io = job->io;
 	struct bio *bio = job->bio;
 
 	sc_job_free(job);
-	io->end(io, bio, error, true);
+	io->end_job(io, bio, error, true);
 }
 
 /* End a job that the SSD has failed, and retry its bio at the origin. */
 void sc_job_retry(struct sc_job *job)
 {
-	sc_drop(job->sc, &job->op, true);
-	sc_job_around(job, BLK_STS_IOERR);
+	sc_drop_blocks(job->sc, &job->op, true);
+	sc_job_end_or_retry(job, BLK_STS_IOERR);
 }
 
 /* End a job and its bio. */
@@ -74,7 +74,7 @@ void sc_job_end(struct sc_job *job, blk_status_t error)
 	struct bio *bio = job->bio;
 
 	sc_job_free(job);
-	io->end(io, bio, error, false);
+	io->end_job(io, bio, error, false);
 }
 
 /*---------------------------------------------------------------------------*/
@@ -95,7 +95,7 @@ static void sc_job_ssd_end(struct bio *bio)
 
 	if (bio->bi_status) {
 		WRITE_ONCE(job->ssd_error, bio->bi_status);
-		sc_ssd_error(job->sc, bio->bi_status);
+		sc_account_ssd_error(job->sc, bio->bi_status);
 	}
 	bio_put(bio);
 	sc_job_put(job);
@@ -107,7 +107,7 @@ static void sc_job_origin_end(struct bio *bio)
 
 	if (bio->bi_status) {
 		WRITE_ONCE(job->origin_error, bio->bi_status);
-		sc_count(job->sc, SC_STAT_ORIGIN_ERRORS, 1);
+		sc_add_stat(job->sc, SC_STAT_ORIGIN_ERRORS, 1);
 	}
 	atomic_dec(&job->sc->origin_ios);
 	bio_put(bio);
@@ -123,7 +123,7 @@ static void sc_job_submit(struct sc_job *job, struct bio *bio, bool ssd)
 	bio->bi_end_io = ssd ? sc_job_ssd_end : sc_job_origin_end;
 	if (!ssd)
 		atomic_inc(&sc->origin_ios);
-	sc_count_io(sc, ssd, bio_op(bio) == REQ_OP_READ, bio_sectors(bio));
+	sc_add_io_stat(sc, ssd, bio_op(bio) == REQ_OP_READ, bio_sectors(bio));
 	atomic_inc(&job->pending);
 	if (job->bio) {
 		/* Charge it as the bio that device-mapper was given. */
@@ -138,20 +138,20 @@ static void sc_job_submit(struct sc_job *job, struct bio *bio, bool ssd)
  * Transfer blocks @i to @end (exclusive) to or from a device, in the sender's
  * pages.
  */
-void sc_job_user(struct sc_job *job, u32 i, u32 end, bool ssd)
+void sc_job_send_user(struct sc_job *job, u32 i, u32 end, bool ssd)
 {
 	struct setcache *sc = job->sc;
 	struct sc_index *index = &sc->index;
 	sector_t from, to, unused, sector;
 	struct bio *bio;
 
-	sc_part(index, &job->iter, i, &from, &unused);
-	sc_part(index, &job->iter, end - 1, &unused, &to);
+	sc_block_part(index, &job->iter, i, &from, &unused);
+	sc_block_part(index, &job->iter, end - 1, &unused, &to);
 	sector = from;
 	if (ssd)
 		sector = sc_slot_sector(index, job->op.set,
 					job->pieces[i].slot) +
-			 (from & (index->geo.block - 1));
+			 (from & (index->geo.block_sectors - 1));
 	bio = bio_alloc_clone(ssd ? sc->ssd->bdev : sc->origin->bdev, job->bio,
 			      GFP_NOIO, &sc->bs);
 	bio->bi_iter = job->iter;
@@ -160,7 +160,7 @@ void sc_job_user(struct sc_job *job, u32 i, u32 end, bool ssd)
 	bio->bi_iter.bi_sector = sector;
 	if (ssd)
 		bio->bi_opf &= ~REQ_FUA;
-	else if (job->away)
+	else if (job->has_diverted)
 		bio->bi_opf |= REQ_FUA;
 	sc_job_submit(job, bio, ssd);
 }
@@ -168,12 +168,14 @@ void sc_job_user(struct sc_job *job, u32 i, u32 end, bool ssd)
 /* Return the offset of a block in the job's own pages, in bytes. */
 static u64 sc_job_offset(const struct sc_job *job, u32 i)
 {
-	return (u64)(i - job->ours.base) * job->sc->index.geo.block
+	return (u64)(i - job->own.first_block) *
+		       job->sc->index.geo.block_sectors
 	       << SECTOR_SHIFT;
 }
 
 /* Transfer blocks @i to @end (exclusive) to or from a device, in our pages. */
-void sc_job_ours(struct sc_job *job, u32 i, u32 end, bool ssd, blk_opf_t opf)
+void sc_job_send_own(struct sc_job *job, u32 i, u32 end, bool ssd,
+		     blk_opf_t opf)
 {
 	struct setcache *sc = job->sc;
 	struct sc_index *index = &sc->index;
@@ -184,13 +186,13 @@ void sc_job_ours(struct sc_job *job, u32 i, u32 end, bool ssd, blk_opf_t opf)
 		.sector = ssd ? sc_slot_sector(index, job->op.set,
 					       job->pieces[i].slot) :
 				block << index->block_shift,
-		.pages = job->ours.pages,
+		.pages = job->own.pages,
 		.at = sc_job_offset(job, i),
 		.stop = sc_job_offset(job, end),
 	};
 	struct bio *bio;
 
-	while ((bio = sc_next_bio(&sc->bs, &span))) {
+	while ((bio = sc_span_next_bio(&sc->bs, &span))) {
 		bio->bi_ioprio = job->ioprio;
 		bio->bi_write_hint = job->write_hint;
 		sc_job_submit(job, bio, ssd);
@@ -200,11 +202,11 @@ void sc_job_ours(struct sc_job *job, u32 i, u32 end, bool ssd, blk_opf_t opf)
 /*---------------------------------------------------------------------------*/
 
 /* Return whether any block of a job is of a kind. */
-bool sc_job_has(const struct sc_job *job, enum sc_kind kind)
+bool sc_job_has_kind(const struct sc_job *job, enum sc_kind kind)
 {
 	u32 i;
 
-	for (i = 0; i < job->count; i++)
+	for (i = 0; i < job->nr_blocks; i++)
 		if (job->pieces[i].kind == kind)
 			return true;
 	return false;
@@ -214,12 +216,12 @@ bool sc_job_has(const struct sc_job *job, enum sc_kind kind)
  * Return the end of the run of blocks from @i on that one bio can carry: blocks
  * of one kind, and if @slots in adjoining slots.
  */
-u32 sc_job_run(const struct sc_job *job, u32 i, bool slots)
+u32 sc_job_run_end(const struct sc_job *job, u32 i, bool slots)
 {
 	const struct sc_piece *p = job->pieces;
 	u32 end;
 
-	for (end = i + 1; end < job->count; end++) {
+	for (end = i + 1; end < job->nr_blocks; end++) {
 		if (p[end].kind != p[i].kind)
 			break;
 		if (slots && p[end].slot != p[end - 1].slot + 1)
@@ -229,18 +231,18 @@ u32 sc_job_run(const struct sc_job *job, u32 i, bool slots)
 }
 
 /* Free the new slots of blocks of a kind, which will not be written. */
-void sc_job_give_back(struct sc_job *job, enum sc_kind kind)
+void sc_job_free_slots(struct sc_job *job, enum sc_kind kind)
 {
 	struct sc_index *index = &job->sc->index;
-	struct sc_bucket *bucket = sc_bucket(index, job->op.set);
+	struct sc_bucket *bucket = sc_get_bucket(index, job->op.set);
 	unsigned long flags;
 	u32 i;
 
 	spin_lock_irqsave(&bucket->lock, flags);
-	for (i = 0; i < job->count; i++) {
+	for (i = 0; i < job->nr_blocks; i++) {
 		if (job->pieces[i].kind != kind)
 			continue;
-		sc_remove(index, job->op.set, job->pieces[i].slot);
+		sc_remove_block(index, job->op.set, job->pieces[i].slot);
 		job->pieces[i].kind = SC_KIND_ORIGIN;
 		job->pieces[i].slot = SC_NIL;
 	}
@@ -250,26 +252,26 @@ void sc_job_give_back(struct sc_job *job, enum sc_kind kind)
 /*
  * Allocate pages for the blocks of a kind. Return whether there was memory for all.
  */
-bool sc_job_pages(struct sc_job *job, enum sc_kind kind)
+bool sc_job_alloc_pages(struct sc_job *job, enum sc_kind kind)
 {
-	u32 block = job->sc->index.geo.block << SECTOR_SHIFT;
-	u32 i, first = job->count, last = 0;
+	u32 block = job->sc->index.geo.block_sectors << SECTOR_SHIFT;
+	u32 i, first = job->nr_blocks, last = 0;
 	u64 at, stop;
 
-	for (i = 0; i < job->count; i++) {
+	for (i = 0; i < job->nr_blocks; i++) {
 		if (job->pieces[i].kind != kind)
 			continue;
 		first = min(first, i);
 		last = i;
 	}
-	job->ours.base = first;
+	job->own.first_block = first;
 	at = DIV_ROUND_UP_ULL((u64)(last - first + 1) * block, PAGE_SIZE);
-	if (at > SC_MAX_PAGES)
+	if (at > SC_JOB_PAGES_MAX)
 		return false;
-	job->ours.pages = kcalloc(at, sizeof(*job->ours.pages), SC_GFP_TRY);
-	if (!job->ours.pages)
+	job->own.pages = kcalloc(at, sizeof(*job->own.pages), SC_GFP_TRY);
+	if (!job->own.pages)
 		return false;
-	job->ours.nr = at;
+	job->own.nr = at;
 	for (i = first; i <= last; i++) {
 		if (job->pieces[i].kind != kind)
 			continue;
@@ -277,7 +279,7 @@ bool sc_job_pages(struct sc_job *job, enum sc_kind kind)
 		stop = at + block;
 		for (at = round_down(at, PAGE_SIZE); at < stop;
 		     at += PAGE_SIZE) {
-			struct page **page = &job->ours.pages[at >> PAGE_SHIFT];
+			struct page **page = &job->own.pages[at >> PAGE_SHIFT];
 
 			if (!*page)
 				*page = alloc_page(SC_GFP_TRY);
@@ -289,7 +291,7 @@ bool sc_job_pages(struct sc_job *job, enum sc_kind kind)
 }
 
 /* Copy a bio's sectors of blocks of a kind to our own pages, or from them. */
-void sc_job_copy(struct sc_job *job, enum sc_kind kind, bool to_ours)
+void sc_job_copy_pages(struct sc_job *job, enum sc_kind kind, bool to_ours)
 {
 	struct sc_index *index = &job->sc->index;
 	struct bvec_iter iter = job->iter;
@@ -303,17 +305,17 @@ void sc_job_copy(struct sc_job *job, enum sc_kind kind, bool to_ours)
 		void *ours;
 
 		i = (iter.bi_sector >> index->block_shift) - first;
-		sc_part(index, &job->iter, i, &from, &to);
+		sc_block_part(index, &job->iter, i, &from, &to);
 		/* Up to the end of the segment, the block, or the page. */
 		bytes = min_t(u64, bv.bv_len,
 			      (to - iter.bi_sector) << SECTOR_SHIFT);
 		if (job->pieces[i].kind == kind) {
-			skip = iter.bi_sector & (index->geo.block - 1);
+			skip = iter.bi_sector & (index->geo.block_sectors - 1);
 			at = sc_job_offset(job, i) +
 			     ((u64)skip << SECTOR_SHIFT);
 			bytes = min_t(u32, bytes,
 				      PAGE_SIZE - offset_in_page(at));
-			ours = page_address(job->ours.pages[at >> PAGE_SHIFT]) +
+			ours = page_address(job->own.pages[at >> PAGE_SHIFT]) +
 			       offset_in_page(at);
 			bv.bv_len = bytes;
 			if (to_ours)

@@ -16,7 +16,7 @@ enum sc_kind {
 	SC_KIND_NEW,		/* in a new slot; a read uses our own pages */
 	SC_KIND_RMW,		/* in a new slot, written in part */
 	SC_KIND_ORIGIN,		/* on the origin */
-	SC_KIND_AWAY,		/* dirty in a slot, and to be written to the origin */
+	SC_KIND_DIVERTED,	/* dirty in a slot, and to be written to the origin */
 };
 
 /* A block of a job. */
@@ -40,15 +40,15 @@ struct sc_job {
 	blk_opf_t opf;			/* the bio's operation and flags */
 	unsigned short ioprio;		/* the bio's I/O priority */
 	enum rw_hint write_hint;	/* the bio's write hint */
-	bool through;			/* it is a write to both devices */
-	bool away;			/* some blocks go to the origin */
-	bool dirty;			/* some blocks were dirty, and stay so */
+	bool write_through;		/* it is a write to both devices */
+	bool has_diverted;		/* some blocks go to the origin */
+	bool keeps_dirty;		/* some blocks were dirty, and stay so */
 
 	/* The current step. */
 	atomic_t pending;		/* bios, plus 1 while bios are sent */
 	blk_status_t ssd_error;		/* error of a bio; set in interrupts */
 	blk_status_t origin_error;	/* error of a bio; set in interrupts */
-	void (*next)(struct sc_job *job);	/* the step that follows */
+	void (*next_step)(struct sc_job *job);	/* the step that follows */
 	struct work_struct work;	/* calls next() */
 	struct sc_waiter waiter;	/* wait for a commit */
 
@@ -60,28 +60,29 @@ struct sc_job {
 	struct {
 		struct page **pages;	/* the pages; some may be NULL */
 		u32 nr;			/* size of the array, in pages */
-		u32 base;		/* first block that has pages */
-	} ours;
+		u32 first_block;	/* first block that has pages */
+	} own;
 
-	u32 count;			/* number of blocks; constant */
+	u32 nr_blocks;			/* number of blocks; constant */
 	struct sc_piece pieces[];	/* the blocks */
 };
 
 /* May sleep. */
 void sc_job_work(struct work_struct *work);
 void sc_job_free(struct sc_job *job);
-void sc_job_around(struct sc_job *job, blk_status_t error);
+void sc_job_end_or_retry(struct sc_job *job, blk_status_t error);
 void sc_job_retry(struct sc_job *job);
 void sc_job_end(struct sc_job *job, blk_status_t error);
 /* Any context. */
 void sc_job_put(struct sc_job *job);
-void sc_job_user(struct sc_job *job, u32 i, u32 end, bool ssd);
-void sc_job_ours(struct sc_job *job, u32 i, u32 end, bool ssd, blk_opf_t opf);
+void sc_job_send_user(struct sc_job *job, u32 i, u32 end, bool ssd);
+void sc_job_send_own(struct sc_job *job, u32 i, u32 end, bool ssd,
+		     blk_opf_t opf);
 /* Any context. */
-bool sc_job_has(const struct sc_job *job, enum sc_kind kind);
-u32 sc_job_run(const struct sc_job *job, u32 i, bool slots);
-void sc_job_give_back(struct sc_job *job, enum sc_kind kind);
-bool sc_job_pages(struct sc_job *job, enum sc_kind kind);
-void sc_job_copy(struct sc_job *job, enum sc_kind kind, bool to_ours);
+bool sc_job_has_kind(const struct sc_job *job, enum sc_kind kind);
+u32 sc_job_run_end(const struct sc_job *job, u32 i, bool slots);
+void sc_job_free_slots(struct sc_job *job, enum sc_kind kind);
+bool sc_job_alloc_pages(struct sc_job *job, enum sc_kind kind);
+void sc_job_copy_pages(struct sc_job *job, enum sc_kind kind, bool to_ours);
 
 #endif /* SETCACHE_STEP_H */

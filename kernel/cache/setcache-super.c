@@ -37,7 +37,7 @@ static struct sc_disk_super *sc_super_page(const struct sc_md *md, u32 i)
 }
 
 /* Return the checksum of a superblock, computed with a zero checksum. */
-static u32 sc_super_sum(const struct sc_disk_super *disk)
+static u32 sc_super_checksum(const struct sc_disk_super *disk)
 {
 	static const __le32 zero;
 	const u8 *rest = (const u8 *)disk +
@@ -51,8 +51,8 @@ static u32 sc_super_sum(const struct sc_disk_super *disk)
 }
 
 /* Encode a superblock in the first page. */
-static void sc_super_make(struct sc_md *md, enum sc_super_state state,
-			  const struct sc_seen *seen, u64 dirty)
+static void sc_super_encode(struct sc_md *md, enum sc_super_state state,
+			    const struct sc_origin_state *origin, u64 dirty)
 {
 	struct sc_disk_super *disk = sc_super_page(md, 0);
 	u32 i;
@@ -62,35 +62,35 @@ static void sc_super_make(struct sc_md *md, enum sc_super_state state,
 	disk->version = cpu_to_le32(SC_VERSION);
 	disk->seq = cpu_to_le64(md->super.seq);
 	export_uuid(disk->uuid, &md->super.uuid);
-	disk->block = cpu_to_le32(md->geo.block);
+	disk->block = cpu_to_le32(md->geo.block_sectors);
 	disk->assoc = cpu_to_le32(md->geo.assoc);
-	disk->sets = cpu_to_le64(md->geo.sets);
-	disk->origin = cpu_to_le64(md->geo.origin);
-	disk->ssd = cpu_to_le64(md->geo.ssd);
-	disk->data = cpu_to_le64(md->geo.data);
+	disk->sets = cpu_to_le64(md->geo.nr_sets);
+	disk->origin = cpu_to_le64(md->geo.origin_sectors);
+	disk->ssd = cpu_to_le64(md->geo.ssd_sectors);
+	disk->data = cpu_to_le64(md->geo.data_sector);
 	disk->state = cpu_to_le32(state);
 	disk->commits = cpu_to_le64(md->super.commits);
 	disk->dirty = cpu_to_le64(dirty);
 	memcpy(disk->identity, md->super.identity, sizeof(disk->identity));
-	if (seen) {
-		disk->stamp = cpu_to_le32(seen->stamp);
-		export_uuid(disk->boot, &seen->boot);
-		disk->diskseq = cpu_to_le64(seen->diskseq);
-		disk->sectors = cpu_to_le64(seen->sectors);
+	if (origin) {
+		disk->stamp = cpu_to_le32(origin->stamp);
+		export_uuid(disk->boot, &origin->boot_id);
+		disk->diskseq = cpu_to_le64(origin->diskseq);
+		disk->sectors = cpu_to_le64(origin->written_sectors);
 	}
 	disk->nr_moved = cpu_to_le32(md->moved.nr);
 	for (i = 0; i < md->moved.nr; i++) {
 		disk->moved[i].block = cpu_to_le32(md->moved.list[i].block);
 		disk->moved[i].place = cpu_to_le32(md->moved.list[i].place);
 	}
-	disk->csum = cpu_to_le32(sc_super_sum(disk));
+	disk->csum = cpu_to_le32(sc_super_checksum(disk));
 }
 
 /* Write the first page to a copy of the superblock, durably. */
 static int sc_super_write_copy(struct sc_md *md, u32 copy)
 {
-	return sc_md_page(md, SC_MD_WRITE | REQ_PREFLUSH | REQ_FUA,
-			  sc_super_sector(&md->geo, copy), 0);
+	return sc_md_rw_page(md, SC_MD_WRITE_OPF | REQ_PREFLUSH | REQ_FUA,
+			     sc_super_sector(&md->geo, copy), 0);
 }
 
 /*
@@ -99,17 +99,17 @@ static int sc_super_write_copy(struct sc_md *md, u32 copy)
  * may have changed the copy.
  */
 int sc_super_write(struct sc_md *md, enum sc_super_state state,
-		   const struct sc_seen *seen, u64 dirty)
+		   const struct sc_origin_state *origin, u64 dirty)
 {
 	u32 turn;
 	int r;
 
 	if (state == SC_SUPER_CLEAN)
 		md->super.may_be_clean = true;
-	for (turn = 0; turn < SC_TURNS; turn++) {
+	for (turn = 0; turn < SC_NR_TURN_COPIES; turn++) {
 		md->super.seq++;
-		sc_super_make(md, state, seen, dirty);
-		r = sc_super_write_copy(md, md->super.seq % SC_TURNS);
+		sc_super_encode(md, state, origin, dirty);
+		r = sc_super_write_copy(md, md->super.seq % SC_NR_TURN_COPIES);
 		if (!r) {
 			md->super.may_be_clean = state == SC_SUPER_CLEAN;
 			return 0;
@@ -126,11 +126,13 @@ int sc_super_write_everywhere(struct sc_md *md)
 	u32 i, copy, good = 0;
 	int r, error = 0;
 
-	for (i = 0; i < SC_COPIES; i++) {
-		if (i < SC_TURNS)
+	for (i = 0; i < SC_NR_COPIES; i++) {
+		if (i < SC_NR_TURN_COPIES)
 			md->super.seq++;
-		copy = i < SC_TURNS ? md->super.seq % SC_TURNS : i;
-		sc_super_make(md, SC_SUPER_IN_USE, NULL, 0);
+		copy = i < SC_NR_TURN_COPIES ?
+			       md->super.seq % SC_NR_TURN_COPIES :
+			       i;
+		sc_super_encode(md, SC_SUPER_IN_USE, NULL, 0);
 		r = sc_super_write_copy(md, copy);
 		if (r == -ENODEV)
 			return r;
@@ -141,13 +143,13 @@ int sc_super_write_everywhere(struct sc_md *md)
 	}
 	if (good < SC_QUORUM)
 		return error;
-	md->super.due = false;
+	md->super.must_write = false;
 	md->super.may_be_clean = false;
 	return 0;
 }
 
 /* Set the seed of the records' checksums from the UUID. */
-void sc_super_seed(struct sc_md *md)
+void sc_super_set_seed(struct sc_md *md)
 {
 	u8 raw[UUID_SIZE];
 
@@ -158,13 +160,14 @@ void sc_super_seed(struct sc_md *md)
 /*---------------------------------------------------------------------------*/
 
 /* Return whether page @copy holds that copy of a superblock, with any contents. */
-static bool sc_super_valid(const struct sc_md *md, u32 copy)
+static bool sc_super_is_valid(const struct sc_md *md, u32 copy)
 {
 	const struct sc_disk_super *disk = sc_super_page(md, copy);
 
 	return !memcmp(disk->magic, SC_MAGIC, sizeof(disk->magic)) &&
-	       le32_to_cpu(disk->csum) == sc_super_sum(disk) &&
-	       (copy >= SC_TURNS || le64_to_cpu(disk->seq) % SC_TURNS == copy);
+	       le32_to_cpu(disk->csum) == sc_super_checksum(disk) &&
+	       (copy >= SC_NR_TURN_COPIES ||
+		le64_to_cpu(disk->seq) % SC_NR_TURN_COPIES == copy);
 }
 
 /*
@@ -177,16 +180,16 @@ int sc_super_read(struct sc_md *md, u32 *hidden)
 	u32 i;
 
 	*hidden = 0;
-	for (i = 0; i < SC_COPIES; i++) {
-		r = sc_md_page(md, REQ_OP_READ, sc_super_sector(&md->geo, i),
-			       i);
+	for (i = 0; i < SC_NR_COPIES; i++) {
+		r = sc_md_rw_page(md, REQ_OP_READ, sc_super_sector(&md->geo, i),
+				  i);
 		if (!r)
 			continue;
 		error = r;
 		++*hidden;
-		memset(sc_super_page(md, i), 0xff, SC_RECORD_BLOCK);
+		memset(sc_super_page(md, i), 0xff, SC_RECORD_BLOCK_BYTES);
 	}
-	return SC_COPIES - *hidden < SC_QUORUM ? error : 0;
+	return SC_NR_COPIES - *hidden < SC_QUORUM ? error : 0;
 }
 
 /* Return whether the copies in the first pages are all zeros. */
@@ -194,37 +197,38 @@ bool sc_super_is_empty(const struct sc_md *md)
 {
 	u32 i;
 
-	for (i = 0; i < SC_COPIES; i++)
-		if (memchr_inv(sc_super_page(md, i), 0, SC_RECORD_BLOCK))
+	for (i = 0; i < SC_NR_COPIES; i++)
+		if (memchr_inv(sc_super_page(md, i), 0, SC_RECORD_BLOCK_BYTES))
 			return false;
 	return true;
 }
 
 /* Return whether the superblock fits this table and SSD; else set @error. */
-static bool sc_super_fits(struct sc_md *md, const struct sc_disk_super *disk,
-			  const char **error)
+static bool sc_super_is_usable(struct sc_md *md,
+			       const struct sc_disk_super *disk,
+			       const char **error)
 {
 	*error = NULL;
 	if (le32_to_cpu(disk->version) == 1)
 		*error = "a cache of format 1, that no release had: wipe the SSD if it may go";
 	else if (le32_to_cpu(disk->version) != SC_VERSION)
 		*error = "superblock of a version that is not known";
-	else if (le32_to_cpu(disk->block) != md->geo.block)
+	else if (le32_to_cpu(disk->block) != md->geo.block_sectors)
 		*error = "the cache was made with another block size";
 	else if (le32_to_cpu(disk->assoc) != md->geo.assoc)
 		*error = "the cache was made with another associativity";
-	else if (le64_to_cpu(disk->origin) != md->geo.origin)
+	else if (le64_to_cpu(disk->origin) != md->geo.origin_sectors)
 		*error = "the origin has changed its size: it, or the cache, is another one";
-	else if (le64_to_cpu(disk->ssd) != md->geo.ssd ||
-		 le64_to_cpu(disk->sets) != md->geo.sets ||
-		 le64_to_cpu(disk->data) != md->geo.data)
+	else if (le64_to_cpu(disk->ssd) != md->geo.ssd_sectors ||
+		 le64_to_cpu(disk->sets) != md->geo.nr_sets ||
+		 le64_to_cpu(disk->data) != md->geo.data_sector)
 		*error = "the SSD has changed its size";
 	return !*error;
 }
 
 /* Return whether two superblocks belong to the same cache. */
-static bool sc_super_same(const struct sc_disk_super *a,
-			  const struct sc_disk_super *b)
+static bool sc_super_is_same(const struct sc_disk_super *a,
+			     const struct sc_disk_super *b)
 {
 	return a->version == b->version &&
 	       !memcmp(a->uuid, b->uuid, sizeof(a->uuid)) &&
@@ -237,16 +241,16 @@ static bool sc_super_same(const struct sc_disk_super *a,
  * Return the index of the copy that counts, or -1 if none does. @both tells
  * whether copies 0 and 1 are valid.
  */
-static int sc_super_choose(const struct sc_md *md, bool *both)
+static int sc_super_choose_copy(const struct sc_md *md, bool *both)
 {
-	bool valid[SC_TURNS];
-	u64 seq[SC_TURNS];
+	bool valid[SC_NR_TURN_COPIES];
+	u64 seq[SC_NR_TURN_COPIES];
 	u32 i;
 
-	for (i = 0; i < SC_TURNS; i++) {
+	for (i = 0; i < SC_NR_TURN_COPIES; i++) {
 		const struct sc_disk_super *disk = sc_super_page(md, i);
 
-		valid[i] = sc_super_valid(md, i);
+		valid[i] = sc_super_is_valid(md, i);
 		seq[i] = le64_to_cpu(disk->seq);
 	}
 	*both = valid[0] && valid[1];
@@ -254,7 +258,8 @@ static int sc_super_choose(const struct sc_md *md, bool *both)
 		return seq[1] > seq[0];
 	if (valid[0] || valid[1])
 		return valid[1];
-	return sc_super_valid(md, SC_TURNS) ? SC_TURNS : -1;
+	return sc_super_is_valid(md, SC_NR_TURN_COPIES) ? SC_NR_TURN_COPIES :
+							  -1;
 }
 
 /*
@@ -262,16 +267,16 @@ static int sc_super_choose(const struct sc_md *md, bool *both)
  * caches.
  */
 static const struct sc_disk_super *
-sc_super_newest(struct sc_md *md, const struct sc_disk_super *chosen)
+sc_super_find_newest(struct sc_md *md, const struct sc_disk_super *chosen)
 {
 	const struct sc_disk_super *newest = chosen, *disk;
 	u32 i;
 
-	for (i = 0; i < SC_COPIES; i++) {
+	for (i = 0; i < SC_NR_COPIES; i++) {
 		disk = sc_super_page(md, i);
-		if (!sc_super_valid(md, i))
+		if (!sc_super_is_valid(md, i))
 			continue;
-		if (!sc_super_same(disk, chosen))
+		if (!sc_super_is_same(disk, chosen))
 			return NULL;
 		if (le64_to_cpu(disk->seq) > le64_to_cpu(newest->seq))
 			newest = disk;
@@ -280,21 +285,22 @@ sc_super_newest(struct sc_md *md, const struct sc_disk_super *chosen)
 }
 
 /* Return whether all places of moved records are in the data, and distinct. */
-static bool sc_moved_valid(const struct sc_md *md,
-			   const struct sc_disk_super *disk)
+static bool sc_moved_is_valid(const struct sc_md *md,
+			      const struct sc_disk_super *disk)
 {
 	u32 i, j, nr = le32_to_cpu(disk->nr_moved);
-	u64 start = md->geo.data / SC_BLOCK_SECTORS;
-	u64 end = div_u64(md->geo.data + md->slots * md->geo.block,
-			  SC_BLOCK_SECTORS);
+	u64 start = md->geo.data_sector / SC_RECORD_BLOCK_SECTORS;
+	u64 end = div_u64(md->geo.data_sector +
+				  md->nr_slots * md->geo.block_sectors,
+			  SC_RECORD_BLOCK_SECTORS);
 
-	if (nr > SC_MAX_MOVED)
+	if (nr > SC_MOVED_MAX)
 		return false;
 	for (i = 0; i < nr; i++) {
 		u32 block = le32_to_cpu(disk->moved[i].block);
 		u32 place = le32_to_cpu(disk->moved[i].place);
 
-		if (block >= md->blocks || place < start || place >= end ||
+		if (block >= md->nr_blocks || place < start || place >= end ||
 		    (i && block <= le32_to_cpu(disk->moved[i - 1].block)))
 			return false;
 		for (j = 0; j < i; j++)
@@ -308,15 +314,15 @@ static bool sc_moved_valid(const struct sc_md *md,
  * Return whether all copies in the first pages are valid and list the same
  * moved blocks.
  */
-static bool sc_moved_everywhere(const struct sc_md *md,
-				const struct sc_disk_super *newest)
+static bool sc_moved_is_everywhere(const struct sc_md *md,
+				   const struct sc_disk_super *newest)
 {
 	const struct sc_disk_super *disk;
 	u32 i;
 
-	for (i = 0; i < SC_COPIES; i++) {
+	for (i = 0; i < SC_NR_COPIES; i++) {
 		disk = sc_super_page(md, i);
-		if (!sc_super_valid(md, i) ||
+		if (!sc_super_is_valid(md, i) ||
 		    disk->nr_moved != newest->nr_moved ||
 		    memcmp(disk->moved, newest->moved, sizeof(disk->moved)))
 			return false;
@@ -327,13 +333,14 @@ static bool sc_moved_everywhere(const struct sc_md *md,
 /*
  * Return whether the superblock names this origin, or none; else set @error.
  */
-static bool sc_super_is_of(struct sc_md *md, const struct sc_disk_super *disk,
-			   const char *identity, const char **error)
+static bool sc_super_names_origin(struct sc_md *md,
+				  const struct sc_disk_super *disk,
+				  const char *identity, const char **error)
 {
-	char named[SC_IDENTITY_SIZE];
+	char named[SC_IDENTITY_BYTES];
 
 	memcpy(named, disk->identity, sizeof(named));
-	named[SC_IDENTITY_SIZE - 1] = 0;
+	named[SC_IDENTITY_BYTES - 1] = 0;
 	if (!named[0] || !strcmp(named, identity))
 		return true;
 	snprintf(md->reason, sizeof(md->reason),
@@ -358,16 +365,16 @@ static void sc_super_load(struct sc_md *md, const struct sc_disk_super *disk,
 	md->super.commits =
 		max(le64_to_cpu(disk->commits), le64_to_cpu(newest->commits));
 	import_uuid(&md->super.uuid, disk->uuid);
-	sc_super_seed(md);
+	sc_super_set_seed(md);
 	memcpy(md->super.identity, newest->identity,
 	       sizeof(md->super.identity));
-	md->super.identity[SC_IDENTITY_SIZE - 1] = 0;
+	md->super.identity[SC_IDENTITY_BYTES - 1] = 0;
 	md->moved.nr = le32_to_cpu(newest->nr_moved);
 	for (i = 0; i < md->moved.nr; i++) {
 		md->moved.list[i].block = le32_to_cpu(newest->moved[i].block);
 		md->moved.list[i].place = le32_to_cpu(newest->moved[i].place);
 	}
-	md->super.due = !sc_moved_everywhere(md, newest);
+	md->super.must_write = !sc_moved_is_everywhere(md, newest);
 }
 
 /*
@@ -382,19 +389,19 @@ int sc_super_open(struct sc_md *md, u32 hidden, const char *identity,
 	bool both;
 	int r;
 
-	r = sc_super_choose(md, &both);
+	r = sc_super_choose_copy(md, &both);
 	if (r < 0) {
 		*error = "no superblock, or all are damaged: run isoblk cache check";
 		return -EINVAL;
 	}
 	disk = sc_super_page(md, r);
-	if (!sc_super_fits(md, disk, error))
+	if (!sc_super_is_usable(md, disk, error))
 		return -EINVAL;
-	newest = sc_super_newest(md, disk);
+	newest = sc_super_find_newest(md, disk);
 	*error = "the copies of the superblock do not fit each other: run isoblk cache check";
-	if (!newest || !sc_moved_valid(md, newest))
+	if (!newest || !sc_moved_is_valid(md, newest))
 		return -EINVAL;
-	if (!sc_super_is_of(md, newest, identity, error))
+	if (!sc_super_names_origin(md, newest, identity, error))
 		return -EINVAL;
 	import_uuid(&uuid, disk->uuid);
 	*error = "the SSD holds another cache";
@@ -403,16 +410,16 @@ int sc_super_open(struct sc_md *md, u32 hidden, const char *identity,
 
 	/* An unreadable copy may be newer, and say in use. */
 	super->clean = le32_to_cpu(disk->state) == SC_SUPER_CLEAN && both;
-	super->seen.stamp = le32_to_cpu(disk->stamp);
-	import_uuid(&super->seen.boot, disk->boot);
-	super->seen.diskseq = le64_to_cpu(disk->diskseq);
-	super->seen.sectors = le64_to_cpu(disk->sectors);
-	super->dirty = le64_to_cpu(disk->dirty);
-	super->fresh = false;
+	super->origin.stamp = le32_to_cpu(disk->stamp);
+	import_uuid(&super->origin.boot_id, disk->boot);
+	super->origin.diskseq = le64_to_cpu(disk->diskseq);
+	super->origin.written_sectors = le64_to_cpu(disk->sectors);
+	super->nr_dirty = le64_to_cpu(disk->dirty);
+	super->formatted = false;
 	sc_super_load(md, disk, newest, hidden);
 	if (strcmp(md->super.identity, identity)) {
 		strscpy_pad(md->super.identity, identity);
-		md->super.due = true;
+		md->super.must_write = true;
 	}
 	return 0;
 }

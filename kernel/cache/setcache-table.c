@@ -92,7 +92,7 @@ static const struct {
 	[SC_OPT_IDLE_MS] = { "idle_ms", 0, 0, 1 << 30 },
 	[SC_OPT_AGE_MS] = { "age_ms", 0, 0, 1 << 30 },
 	[SC_OPT_CLEAN_IOS] = { "clean_ios", 16, 1, 1024 },
-	[SC_OPT_CLEAN_SET] = { "clean_set", 128, 1, SC_MAX_ASSOC },
+	[SC_OPT_CLEAN_SET] = { "clean_set", 128, 1, SC_ASSOC_MAX },
 	[SC_OPT_CLEAN_GATE] = { "clean_gate", 0, 0, 1 << 20 },
 	[SC_OPT_COMMIT_MS] = { "commit_ms", 1000, 1, 60000 },
 	[SC_OPT_ACCEPT_ORIGIN] = { "accept_origin", 0, 0, 1 },
@@ -100,7 +100,7 @@ static const struct {
 };
 
 /* Set all options to their defaults. */
-void sc_default_options(struct setcache *sc)
+void sc_set_default_options(struct setcache *sc)
 {
 	int i;
 
@@ -108,7 +108,7 @@ void sc_default_options(struct setcache *sc)
 		sc->options[i] = sc_options[i].initial;
 }
 
-static int sc_name(const char * const *names, int count, const char *name)
+static int sc_find_name(const char * const *names, int count, const char *name)
 {
 	int i = match_string(names, count, name);
 
@@ -123,31 +123,32 @@ static int sc_set_origin_id(struct setcache *sc, const char *word)
 	for (c = word; *c; c++)
 		if (!isascii(*c) || !isgraph(*c))
 			return -EINVAL;
-	if (c == word || strscpy(sc->known.word, word) < 0)
+	if (c == word || strscpy(sc->known.origin_id, word) < 0)
 		return -EINVAL;
 	return 0;
 }
 
 /* Return whether no low mark is above its high mark. */
-static bool sc_marks_fit(const struct setcache *sc)
+static bool sc_has_valid_marks(const struct setcache *sc)
 {
-	return sc_option(sc, SC_OPT_DIRTY_LOW) <=
-		       sc_option(sc, SC_OPT_DIRTY_HIGH) &&
-	       sc_option(sc, SC_OPT_SET_LOW) <= sc_option(sc, SC_OPT_SET_HIGH);
+	return sc_get_option(sc, SC_OPT_DIRTY_LOW) <=
+		       sc_get_option(sc, SC_OPT_DIRTY_HIGH) &&
+	       sc_get_option(sc, SC_OPT_SET_LOW) <=
+		       sc_get_option(sc, SC_OPT_SET_HIGH);
 }
 
 /* Return whether an option may get a value while other options keep theirs. */
-static bool sc_mark_fits(const struct setcache *sc, int option, u32 value)
+static bool sc_may_set_mark(const struct setcache *sc, int option, u32 value)
 {
 	switch (option) {
 	case SC_OPT_DIRTY_HIGH:
-		return value >= sc_option(sc, SC_OPT_DIRTY_LOW);
+		return value >= sc_get_option(sc, SC_OPT_DIRTY_LOW);
 	case SC_OPT_DIRTY_LOW:
-		return value <= sc_option(sc, SC_OPT_DIRTY_HIGH);
+		return value <= sc_get_option(sc, SC_OPT_DIRTY_HIGH);
 	case SC_OPT_SET_HIGH:
-		return value >= sc_option(sc, SC_OPT_SET_LOW);
+		return value >= sc_get_option(sc, SC_OPT_SET_LOW);
 	case SC_OPT_SET_LOW:
-		return value <= sc_option(sc, SC_OPT_SET_HIGH);
+		return value <= sc_get_option(sc, SC_OPT_SET_HIGH);
 	default:
 		return true;
 	}
@@ -157,20 +158,20 @@ static bool sc_mark_fits(const struct setcache *sc, int option, u32 value)
  * Set an option, mode or policy from text. In a @live cache each new mark has
  * to fit the other marks; in a table line the marks are compared at the end.
  */
-static int sc_set(struct setcache *sc, const char *key, const char *value,
-		  bool live)
+static int sc_set_option(struct setcache *sc, const char *key,
+			 const char *value, bool live)
 {
 	int i, r;
 	u32 number;
 
 	if (!strcmp(key, "mode")) {
-		i = sc_name(sc_modes, SC_NR_MODES, value);
+		i = sc_find_name(sc_modes, SC_NR_MODES, value);
 		if (i >= 0)
 			WRITE_ONCE(sc->mode, i);
 		return min(i, 0);
 	}
 	if (!strcmp(key, "policy")) {
-		i = sc_name(sc_policies, SC_NR_POLICIES, value);
+		i = sc_find_name(sc_policies, SC_NR_POLICIES, value);
 		if (i >= 0)
 			WRITE_ONCE(sc->policy, i);
 		return min(i, 0);
@@ -183,7 +184,7 @@ static int sc_set(struct setcache *sc, const char *key, const char *value,
 			return r;
 		if (number < sc_options[i].min || number > sc_options[i].max)
 			return -ERANGE;
-		if (live && !sc_mark_fits(sc, i, number))
+		if (live && !sc_may_set_mark(sc, i, number))
 			return -ERANGE;
 		WRITE_ONCE(sc->options[i], number);
 		return 0;
@@ -201,11 +202,11 @@ int sc_parse_options(struct setcache *sc, struct dm_arg_set *as, char **error)
 	int r;
 
 	*error = "mode: writeback, writethrough, writearound, readonly, writeonly";
-	r = sc_set(sc, "mode", dm_shift_arg(as), false);
+	r = sc_set_option(sc, "mode", dm_shift_arg(as), false);
 	if (r)
 		return r;
 	*error = "policy: fifo, lru or random";
-	r = sc_set(sc, "policy", dm_shift_arg(as), false);
+	r = sc_set_option(sc, "policy", dm_shift_arg(as), false);
 	if (r)
 		return r;
 	if (!as->argc)
@@ -219,19 +220,19 @@ int sc_parse_options(struct setcache *sc, struct dm_arg_set *as, char **error)
 		if (!strcmp(key, "origin_id"))
 			r = sc_set_origin_id(sc, dm_shift_arg(as));
 		else
-			r = sc_set(sc, key, dm_shift_arg(as), false);
+			r = sc_set_option(sc, key, dm_shift_arg(as), false);
 		if (r)
 			return r;
 	}
 	if (count || as->argc)
 		return -EINVAL;
 	*error = "a low mark is above its high one";
-	return sc_marks_fit(sc) ? 0 : -EINVAL;
+	return sc_has_valid_marks(sc) ? 0 : -EINVAL;
 }
 
 /*---------------------------------------------------------------------------*/
 
-static u64 sc_stat(const struct setcache *sc, enum sc_stat stat)
+static u64 sc_sum_stat(const struct setcache *sc, enum sc_stat stat)
 {
 	u64 sum = 0;
 	int cpu;
@@ -261,13 +262,13 @@ static void sc_status_info(struct setcache *sc, char *result,
 	       sc_modes[READ_ONCE(sc->mode)],
 	       sc_policies[READ_ONCE(sc->policy)], READ_ONCE(sc->cleaning.all));
 	DMEMIT(" block %u assoc %u sets %llu slots %llu used %ld dirty %ld stuck %ld retired %ld",
-	       index->geo.block, index->geo.assoc, index->geo.sets,
-	       index->slots, atomic_long_read(&index->nr_used),
+	       index->geo.block_sectors, index->geo.assoc, index->geo.nr_sets,
+	       index->nr_slots, atomic_long_read(&index->nr_used),
 	       atomic_long_read(&index->nr_dirty),
 	       atomic_long_read(&index->nr_stuck),
 	       atomic_long_read(&index->nr_retired));
 	for (i = 0; i < SC_NR_STATS; i++)
-		DMEMIT(" %s %llu", sc_stat_names[i], sc_stat(sc, i));
+		DMEMIT(" %s %llu", sc_stat_names[i], sc_sum_stat(sc, i));
 }
 
 static void sc_status_table(struct setcache *sc, char *result,
@@ -279,19 +280,19 @@ static void sc_status_table(struct setcache *sc, char *result,
 
 	/* A message may change options at any time: count and show one copy. */
 	for (i = 0; i < SC_NR_OPTIONS; i++) {
-		options[i] = sc_option(sc, i);
+		options[i] = sc_get_option(sc, i);
 		count += 2 * (options[i] != sc_options[i].initial);
 	}
-	count += 2 * !!sc->known.word[0];
+	count += 2 * !!sc->known.origin_id[0];
 	DMEMIT("%s %s %u %u %s %s %d", sc->origin->name, sc->ssd->name,
-	       sc->index.geo.block, sc->index.geo.assoc,
+	       sc->index.geo.block_sectors, sc->index.geo.assoc,
 	       sc_modes[READ_ONCE(sc->mode)],
 	       sc_policies[READ_ONCE(sc->policy)], count);
 	for (i = 0; i < SC_NR_OPTIONS; i++)
 		if (options[i] != sc_options[i].initial)
 			DMEMIT(" %s %u", sc_options[i].name, options[i]);
-	if (sc->known.word[0])
-		DMEMIT(" origin_id %s", sc->known.word);
+	if (sc->known.origin_id[0])
+		DMEMIT(" origin_id %s", sc->known.origin_id);
 }
 
 void sc_status(struct dm_target *ti, status_type_t type, unsigned int flags,
@@ -310,8 +311,9 @@ void sc_status(struct dm_target *ti, status_type_t type, unsigned int flags,
 	case STATUSTYPE_IMA:
 		DMEMIT_TARGET_NAME_VERSION(ti->type);
 		DMEMIT(",origin=%s,ssd=%s,block=%u,assoc=%u,mode=%s;",
-		       sc->origin->name, sc->ssd->name, sc->index.geo.block,
-		       sc->index.geo.assoc, sc_modes[READ_ONCE(sc->mode)]);
+		       sc->origin->name, sc->ssd->name,
+		       sc->index.geo.block_sectors, sc->index.geo.assoc,
+		       sc_modes[READ_ONCE(sc->mode)]);
 		break;
 	}
 }
@@ -327,8 +329,8 @@ static void sc_check_marks(struct setcache *sc)
 	struct sc_bucket *bucket;
 	u32 set;
 
-	for (set = 0; set < sc->index.geo.sets; set++) {
-		bucket = sc_bucket(&sc->index, set);
+	for (set = 0; set < sc->index.geo.nr_sets; set++) {
+		bucket = sc_get_bucket(&sc->index, set);
 		spin_lock_irq(&bucket->lock);
 		sc_check_dirty(sc, set);
 		spin_unlock_irq(&bucket->lock);
@@ -340,14 +342,14 @@ static void sc_check_marks(struct setcache *sc)
 static int sc_message_set(struct setcache *sc, const char *key,
 			  const char *value)
 {
-	int mode = sc_name(sc_modes, SC_NR_MODES, value);
+	int mode = sc_find_name(sc_modes, SC_NR_MODES, value);
 	const char *error;
 
 	if (strcmp(key, "mode") || mode < 0)
-		return sc_set(sc, key, value, true);
-	error = sc_origin_nameless(sc, mode);
+		return sc_set_option(sc, key, value, true);
+	error = sc_origin_check_identity(sc, mode);
 	if (error) {
-		DMWARN("%s: %s", sc_device(sc), error);
+		DMWARN("%s: %s", sc_device_name(sc), error);
 		return -EINVAL;
 	}
 	return sc_change_mode(sc, mode);
@@ -364,9 +366,9 @@ int sc_message(struct dm_target *ti, unsigned int argc, char **argv,
 		if (!r)
 			sc_check_marks(sc);
 	} else if (argc == 1 && !strcmp(argv[0], "clean")) {
-		sc_clean_all(sc, true);
+		sc_clean_set_all(sc, true);
 	} else if (argc == 1 && !strcmp(argv[0], "stop_clean")) {
-		sc_clean_all(sc, false);
+		sc_clean_set_all(sc, false);
 	} else if (argc == 1 && !strcmp(argv[0], "clear_stats")) {
 		sc_clear_stats(sc);
 	} else {
@@ -375,7 +377,7 @@ int sc_message(struct dm_target *ti, unsigned int argc, char **argv,
 	/* -ERESTARTSYS: the sender was killed while it waited; no warning. */
 	if (r && r != -ERESTARTSYS)
 		DMWARN("%s: message not understood, or out of range",
-		       sc_device(sc));
+		       sc_device_name(sc));
 	else
 		sc_clean_kick(sc);
 	return r;

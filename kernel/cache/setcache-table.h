@@ -7,7 +7,7 @@
 
 #include "setcache.h"
 
-void sc_default_options(struct setcache *sc);
+void sc_set_default_options(struct setcache *sc);
 int sc_parse_options(struct setcache *sc, struct dm_arg_set *as, char **error);
 int sc_message(struct dm_target *ti, unsigned int argc, char **argv,
 	       char *result, unsigned int maxlen);

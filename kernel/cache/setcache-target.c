@@ -42,7 +42,7 @@
  *
  * A part calls only the parts below it. Kbuild lists the parts in this order, and a
  * unit test checks the calls in the sources. Calls upwards are callbacks: an op
- * waits for blocks (@wake), a job's bio ends (@end), a commit ends (@fn), the
+ * waits for blocks (@wake), a job's bio ends (@end_job), a commit ends (@fn), the
  * metadata ask for the contents of records (struct sc_md_ops). A part's header
  * declares what other parts may call; setcache.h declares the cache itself, and the
  * headers -md, -step and -cleaner declare what a few parts share among themselves.
@@ -72,8 +72,8 @@
 #include "setcache-trial.h"
 
 /* Jobs and bios in the mempools: memory for these is always available. */
-#define SC_MIN_JOBS	16
-#define SC_MIN_BIOS	64
+#define SC_JOBS_MIN	16
+#define SC_BIOS_MIN	64
 
 #define SC_NR_ARGS	6
 
@@ -81,7 +81,7 @@ static int sc_iterate_devices(struct dm_target *ti,
 			      iterate_devices_callout_fn fn, void *data)
 {
 	struct setcache *sc = ti->private;
-	int r = fn(ti, sc->ssd, 0, sc->index.geo.ssd, data);
+	int r = fn(ti, sc->ssd, 0, sc->index.geo.ssd_sectors, data);
 
 	return r ? r : fn(ti, sc->origin, 0, ti->len, data);
 }
@@ -91,16 +91,17 @@ static void sc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	struct setcache *sc = ti->private;
 	const struct sc_geometry *geo = &sc->index.geo;
 
-	limits->io_min = max(limits->io_min, geo->block << SECTOR_SHIFT);
-	limits->max_hw_discard_sectors = geo->block * geo->assoc;
-	limits->discard_granularity = geo->block << SECTOR_SHIFT;
+	limits->io_min =
+		max(limits->io_min, geo->block_sectors << SECTOR_SHIFT);
+	limits->max_hw_discard_sectors = geo->block_sectors * geo->assoc;
+	limits->discard_granularity = geo->block_sectors << SECTOR_SHIFT;
 	/* Write-through sends the same pages to two devices: keep them stable. */
 	limits->features |= BLK_FEAT_STABLE_WRITES;
 }
 
 /*---------------------------------------------------------------------------*/
 
-static void sc_free(struct setcache *sc)
+static void sc_free_cache(struct setcache *sc)
 {
 	if (sc->wq.clean)
 		destroy_workqueue(sc->wq.clean);
@@ -111,7 +112,7 @@ static void sc_free(struct setcache *sc)
 	if (sc->wq.commit)
 		destroy_workqueue(sc->wq.commit);
 	sc_cleaner_destroy(sc->cleaning.cleaner);
-	vfree(sc->cleaning.over);
+	vfree(sc->cleaning.over_sets);
 	vfree(sc->trials.sets);
 	if (!IS_ERR_OR_NULL(sc->md))
 		sc_md_destroy(sc->md);
@@ -134,8 +135,8 @@ static void sc_dtr(struct dm_target *ti)
 	struct setcache *sc = ti->private;
 
 	sc_quiesce(sc);
-	sc_unclaim(sc);
-	sc_free(sc);
+	sc_unclaim_disks(sc);
+	sc_free_cache(sc);
 }
 
 static int sc_parse_devices(struct setcache *sc, struct dm_arg_set *as,
@@ -173,37 +174,39 @@ static int sc_parse_geometry(struct setcache *sc, struct dm_arg_set *as,
 			       bdev_logical_block_size(sc->ssd->bdev));
 
 	*error = "logical blocks of a device are larger than 4096 bytes";
-	if (lbs > SC_RECORD_BLOCK)
+	if (lbs > SC_RECORD_BLOCK_BYTES)
 		return -EINVAL;
 	*error = "block: a power of two, 1 to 128 sectors, no less than a logical block";
-	if (kstrtou32(dm_shift_arg(as), 10, &geo->block) ||
-	    !is_power_of_2(geo->block) || geo->block < SC_MIN_BLOCK ||
-	    geo->block > SC_MAX_BLOCK || geo->block << SECTOR_SHIFT < lbs)
+	if (kstrtou32(dm_shift_arg(as), 10, &geo->block_sectors) ||
+	    !is_power_of_2(geo->block_sectors) ||
+	    geo->block_sectors < SC_BLOCK_SECTORS_MIN ||
+	    geo->block_sectors > SC_BLOCK_SECTORS_MAX ||
+	    geo->block_sectors << SECTOR_SHIFT < lbs)
 		return -EINVAL;
 	*error = "associativity: 16 to 4096, a power of two";
 	if (kstrtou32(dm_shift_arg(as), 10, &geo->assoc) ||
-	    !is_power_of_2(geo->assoc) || geo->assoc < SC_MIN_ASSOC ||
-	    geo->assoc > SC_MAX_ASSOC)
+	    !is_power_of_2(geo->assoc) || geo->assoc < SC_ASSOC_MIN ||
+	    geo->assoc > SC_ASSOC_MAX)
 		return -EINVAL;
 	*error = "the target has to be as long as the origin";
-	geo->origin = sc->ti->len;
-	geo->ssd = bdev_nr_sectors(sc->ssd->bdev);
-	if (geo->origin != bdev_nr_sectors(sc->origin->bdev))
+	geo->origin_sectors = sc->ti->len;
+	geo->ssd_sectors = bdev_nr_sectors(sc->ssd->bdev);
+	if (geo->origin_sectors != bdev_nr_sectors(sc->origin->bdev))
 		return -EINVAL;
 	*error = "the SSD is too small for one set";
-	return sc_geometry_fit(geo);
+	return sc_geometry_fit_sets(geo);
 }
 
-static int sc_allocate(struct setcache *sc)
+static int sc_alloc_cache(struct setcache *sc)
 {
 	struct sc_index *index = &sc->index;
 	int r;
 
-	r = bioset_init(&sc->bs, SC_MIN_BIOS, 0,
+	r = bioset_init(&sc->bs, SC_BIOS_MIN, 0,
 			BIOSET_NEED_BVECS | BIOSET_NEED_RESCUER);
 	if (r)
 		return r;
-	r = mempool_init_kmalloc_pool(&sc->jobs.pool, SC_MIN_JOBS,
+	r = mempool_init_kmalloc_pool(&sc->jobs.pool, SC_JOBS_MIN,
 				      sc_job_size(index->geo.assoc));
 	if (r)
 		return r;
@@ -211,16 +214,16 @@ static int sc_allocate(struct setcache *sc)
 	if (r)
 		return r;
 	sc->md = sc_md_create(sc->ssd->bdev, &sc->bs, &index->geo,
-			      &sc_record_answers, sc);
+			      &sc_commit_md_ops, sc);
 	if (IS_ERR(sc->md))
 		return PTR_ERR(sc->md);
 	sc->stats = alloc_percpu(struct sc_stats);
 	sc->flows[0] = sc_flows_create();
 	sc->flows[1] = sc_flows_create();
-	sc->cleaning.over =
-		vzalloc(BITS_TO_LONGS(index->geo.sets) * sizeof(long));
+	sc->cleaning.over_sets =
+		vzalloc(BITS_TO_LONGS(index->geo.nr_sets) * sizeof(long));
 	sc->trials.sets =
-		vzalloc(BITS_TO_LONGS(index->geo.sets) * sizeof(long));
+		vzalloc(BITS_TO_LONGS(index->geo.nr_sets) * sizeof(long));
 	sc->cleaning.cleaner = sc_cleaner_create(sc);
 	sc->wq.clean = alloc_ordered_workqueue("setcache_clean",
 					       WQ_MEM_RECLAIM);
@@ -231,8 +234,9 @@ static int sc_allocate(struct setcache *sc)
 	sc->wq.commit = alloc_ordered_workqueue("setcache_commit",
 						WQ_MEM_RECLAIM);
 	if (!sc->stats || !sc->flows[0] || !sc->flows[1] ||
-	    !sc->cleaning.over || !sc->trials.sets || !sc->cleaning.cleaner ||
-	    !sc->wq.clean || !sc->wq.common || !sc->wq.job || !sc->wq.commit)
+	    !sc->cleaning.over_sets || !sc->trials.sets ||
+	    !sc->cleaning.cleaner || !sc->wq.clean || !sc->wq.common ||
+	    !sc->wq.job || !sc->wq.commit)
 		return -ENOMEM;
 	return 0;
 }
@@ -252,12 +256,12 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		return -ENOMEM;
 	sc->ti = ti;
 	INIT_LIST_HEAD(&sc->claim.link);
-	sc->wake = sc_wake;
+	sc->wake = sc_wake_op;
 	sc->stopping = true;
-	sc_default_options(sc);
+	sc_set_default_options(sc);
 	init_waitqueue_head(&sc->jobs.idle);
-	mutex_init(&sc->change.lock);
-	init_waitqueue_head(&sc->change.wait);
+	mutex_init(&sc->mode_change.lock);
+	init_waitqueue_head(&sc->mode_change.wait);
 	spin_lock_init(&sc->deferred.lock);
 	INIT_LIST_HEAD(&sc->deferred.list);
 	INIT_WORK(&sc->deferred.work, sc_defer_work);
@@ -271,7 +275,7 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	INIT_WORK(&sc->lost_work, sc_lost_work);
 	INIT_WORK(&sc->trials.work, sc_trial_work);
 	spin_lock_init(&sc->errors.lock);
-	sc->errors.since = jiffies;
+	sc->errors.halved_at = jiffies;
 	INIT_DELAYED_WORK(&sc->cleaning.work, sc_clean_work);
 
 	r = sc_parse_devices(sc, &as, &ti->error);
@@ -284,15 +288,15 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	if (r)
 		goto bad;
 	r = -EINVAL;
-	sc_origin_identity(sc, sc->known.identity);
-	ti->error = sc_origin_nameless(sc, sc->mode);
+	sc_origin_get_identity(sc, sc->known.identity);
+	ti->error = sc_origin_check_identity(sc, sc->mode);
 	if (ti->error)
 		goto bad;
-	r = dm_set_target_max_io_len(ti, (sector_t)sc->index.geo.block *
-					 sc->index.geo.assoc);
+	r = dm_set_target_max_io_len(ti, (sector_t)sc->index.geo.block_sectors *
+						 sc->index.geo.assoc);
 	if (r)
 		goto bad;
-	r = sc_allocate(sc);
+	r = sc_alloc_cache(sc);
 	if (r) {
 		ti->error = r != -EFBIG ? "no memory" :
 			    "too many blocks on the SSD, or on the origin for so few sets";
@@ -310,7 +314,7 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	ti->per_io_data_size = sc_per_bio_size();
 	return 0;
 bad:
-	sc_free(sc);
+	sc_free_cache(sc);
 	return r;
 }
 

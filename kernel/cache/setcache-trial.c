@@ -11,7 +11,7 @@
  * revives it. So a bad sector costs its slot, once.
  *
  * I/O errors of data do not mean that the SSD is lost, however many there are.
- * But after SC_MANY_ERRORS within a minute or two the superblock is written as
+ * But after SC_PROBE_ERRORS within a minute or two the superblock is written as
  * a probe. That write fails on an SSD that is gone without reporting so, and on
  * no other SSD.
  */
@@ -25,50 +25,51 @@
 #include "setcache-trial.h"
 
 /* Errors of data after which the superblock is written as a probe. */
-#define SC_MANY_ERRORS	100
+#define SC_PROBE_ERRORS	100
 
 /*
  * Interval for halving the count of errors, in jiffies.
  */
-#define SC_HALVE_INTERVAL	(60 * HZ)
+#define SC_HALVE_JIFFIES	(60 * HZ)
 
-/* Count an error of data. Return whether SC_MANY_ERRORS are reached. */
-static bool sc_many_errors(struct setcache *sc)
+/* Count an error of data. Return whether SC_PROBE_ERRORS are reached. */
+static bool sc_has_probe_errors(struct setcache *sc)
 {
 	unsigned long flags, halvings;
 	bool many;
 
 	spin_lock_irqsave(&sc->errors.lock, flags);
-	halvings = (jiffies - sc->errors.since) / SC_HALVE_INTERVAL;
-	sc->errors.since += halvings * SC_HALVE_INTERVAL;
-	sc->errors.count = halvings < 32 ? sc->errors.count >> halvings : 0;
-	many = ++sc->errors.count >= SC_MANY_ERRORS;
+	halvings = (jiffies - sc->errors.halved_at) / SC_HALVE_JIFFIES;
+	sc->errors.halved_at += halvings * SC_HALVE_JIFFIES;
+	sc->errors.nr_errors =
+		halvings < 32 ? sc->errors.nr_errors >> halvings : 0;
+	many = ++sc->errors.nr_errors >= SC_PROBE_ERRORS;
 	if (many)
-		sc->errors.count = 0;
+		sc->errors.nr_errors = 0;
 	spin_unlock_irqrestore(&sc->errors.lock, flags);
 	return many;
 }
 
 /* Account for an I/O error of data on the SSD. */
-void sc_ssd_error(struct setcache *sc, blk_status_t error)
+void sc_account_ssd_error(struct setcache *sc, blk_status_t error)
 {
-	sc_count(sc, SC_STAT_SSD_ERRORS, 1);
-	DMWARN_LIMIT("%s: I/O error on the SSD", sc_device(sc));
+	sc_add_stat(sc, SC_STAT_SSD_ERRORS, 1);
+	DMWARN_LIMIT("%s: I/O error on the SSD", sc_device_name(sc));
 	if (error == BLK_STS_OFFLINE) {
-		sc_lose(sc);
-	} else if (sc_many_errors(sc)) {
-		WRITE_ONCE(sc->errors.ask, true);
+		sc_lose_ssd(sc);
+	} else if (sc_has_probe_errors(sc)) {
+		WRITE_ONCE(sc->errors.probe, true);
 		queue_work(sc->wq.commit, &sc->commits.work);
 	}
 }
 
 /* Make a slot suspect that has failed and is not dirty. It loses its block. */
-void sc_suspect(struct setcache *sc, u32 set, u16 slot)
+void sc_suspect_slot(struct setcache *sc, u32 set, u16 slot)
 {
-	sc_remove(&sc->index, set, slot);
+	sc_remove_block(&sc->index, set, slot);
 	if (sc_is_lost(sc))
 		return;
-	sc_withdraw(&sc->index, set, slot, SC_SLOT_SUSPECT);
+	sc_withdraw_slot(&sc->index, set, slot, SC_SLOT_SUSPECT);
 	set_bit(set, sc->trials.sets);
 	sc_trial_kick(sc);
 }
@@ -83,7 +84,7 @@ void sc_trial_kick(struct setcache *sc)
 static int sc_trial_io(struct setcache *sc, blk_opf_t opf, sector_t sector,
 		       struct page *page)
 {
-	u32 piece, bytes = sc->index.geo.block << SECTOR_SHIFT;
+	u32 piece, bytes = sc->index.geo.block_sectors << SECTOR_SHIFT;
 	struct bio *bio;
 	int r;
 
@@ -96,16 +97,17 @@ static int sc_trial_io(struct setcache *sc, blk_opf_t opf, sector_t sector,
 	}
 	r = submit_bio_wait(bio);
 	if (bio->bi_status == BLK_STS_OFFLINE)
-		sc_lose(sc);
+		sc_lose_ssd(sc);
 	bio_put(bio);
 	return r;
 }
 
 /* Test a slot. It becomes free or retired. */
-static void sc_try(struct setcache *sc, u32 set, u16 slot, struct page *page)
+static void sc_trial_test_slot(struct setcache *sc, u32 set, u16 slot,
+			       struct page *page)
 {
 	struct sc_index *index = &sc->index;
-	struct sc_bucket *bucket = sc_bucket(index, set);
+	struct sc_bucket *bucket = sc_get_bucket(index, set);
 	sector_t sector = sc_slot_sector(index, set, slot);
 	int r;
 
@@ -113,12 +115,12 @@ static void sc_try(struct setcache *sc, u32 set, u16 slot, struct page *page)
 	if (!r)
 		r = sc_trial_io(sc, REQ_OP_READ, sector, page);
 	spin_lock_irq(&bucket->lock);
-	sc_restore(index, set, slot);
+	sc_restore_slot(index, set, slot);
 	if (r && !sc_is_lost(sc)) {
-		sc_withdraw(index, set, slot, SC_SLOT_RETIRED);
-		sc_mark_retired(sc, set, slot);
-		DMWARN_LIMIT("%s: slot %llu is retired", sc_device(sc),
-			     sc_slot(index, set, slot));
+		sc_withdraw_slot(index, set, slot, SC_SLOT_RETIRED);
+		sc_mark_retired_record(sc, set, slot);
+		DMWARN_LIMIT("%s: slot %llu is retired", sc_device_name(sc),
+			     sc_slot_number(index, set, slot));
 	}
 	spin_unlock_irq(&bucket->lock);
 }
@@ -136,17 +138,18 @@ void sc_trial_work(struct work_struct *work)
 	unsigned long set;
 	u16 slot;
 
-	for_each_set_bit(set, sc->trials.sets, index->geo.sets) {
+	for_each_set_bit(set, sc->trials.sets, index->geo.nr_sets) {
 		clear_bit(set, sc->trials.sets);
 		smp_mb__after_atomic(); /* clear before the states are read */
 		for (slot = 0; slot < index->geo.assoc; slot++) {
-			if (sc_state(index, set, slot) != SC_SLOT_SUSPECT)
+			if (sc_get_slot_state(index, set, slot) !=
+			    SC_SLOT_SUSPECT)
 				continue;
 			if (READ_ONCE(sc->stopping)) {
 				set_bit(set, sc->trials.sets);
 				goto out;
 			}
-			sc_try(sc, set, slot, page);
+			sc_trial_test_slot(sc, set, slot, page);
 		}
 		cond_resched();
 	}

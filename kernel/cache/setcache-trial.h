@@ -8,11 +8,11 @@
 #include "setcache.h"
 
 /* Any context. */
-void sc_ssd_error(struct setcache *sc, blk_status_t error);
+void sc_account_ssd_error(struct setcache *sc, blk_status_t error);
 void sc_trial_kick(struct setcache *sc);
 
 /* The lock of the set's bucket is held. */
-void sc_suspect(struct setcache *sc, u32 set, u16 slot);
+void sc_suspect_slot(struct setcache *sc, u32 set, u16 slot);
 
 /* The worker; sleeps. */
 void sc_trial_work(struct work_struct *work);

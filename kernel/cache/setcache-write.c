@@ -24,11 +24,11 @@ static void sc_fua_done(struct sc_waiter *waiter)
  * End a write that has gone to the origin, after the commit that removes the
  * SSD's records.
  */
-static void sc_away_done(struct sc_waiter *waiter)
+static void sc_divert_done(struct sc_waiter *waiter)
 {
 	struct sc_job *job = container_of(waiter, struct sc_job, waiter);
 
-	sc_discarded(job->sc, &job->op, !waiter->error, true);
+	sc_end_discard(job->sc, &job->op, !waiter->error, true);
 	sc_job_end(job, waiter->error);
 }
 
@@ -36,24 +36,24 @@ static void sc_away_done(struct sc_waiter *waiter)
  * Remove the SSD's records of blocks that were dirty there. The origin has
  * these blocks now, durably.
  */
-static void sc_job_away(struct sc_job *job)
+static void sc_divert_remove_records(struct sc_job *job)
 {
 	struct setcache *sc = job->sc;
-	struct sc_bucket *bucket = sc_bucket(&sc->index, job->op.set);
+	struct sc_bucket *bucket = sc_get_bucket(&sc->index, job->op.set);
 	u32 i;
 
 	spin_lock_irq(&bucket->lock);
-	for (i = 0; i < job->count; i++) {
-		if (job->pieces[i].kind != SC_KIND_AWAY)
+	for (i = 0; i < job->nr_blocks; i++) {
+		if (job->pieces[i].kind != SC_KIND_DIVERTED)
 			continue;
-		sc_set_state(&sc->index, job->op.set, job->pieces[i].slot,
-			     SC_SLOT_DISCARDED);
-		sc_mark(sc, job->op.set, job->pieces[i].slot);
+		sc_set_slot_state(&sc->index, job->op.set, job->pieces[i].slot,
+				  SC_SLOT_DISCARDED);
+		sc_mark_record(sc, job->op.set, job->pieces[i].slot);
 	}
 	spin_unlock_irq(&bucket->lock);
-	if (job->dirty)
+	if (job->keeps_dirty)
 		sc_set_unsafe_data(sc);
-	sc_wait_commit(sc, &job->waiter, sc_away_done, false);
+	sc_wait_commit(sc, &job->waiter, sc_divert_done, false);
 }
 
 /* Go on with a write whose bios have ended. */
@@ -64,7 +64,7 @@ static void sc_write_done(struct sc_job *job)
 	if (job->origin_error) {
 		blk_status_t error = job->origin_error;
 
-		sc_drop(sc, &job->op, job->ssd_error != BLK_STS_OK);
+		sc_drop_blocks(sc, &job->op, job->ssd_error != BLK_STS_OK);
 		sc_job_end(job, error);
 		return;
 	}
@@ -72,19 +72,19 @@ static void sc_write_done(struct sc_job *job)
 	 * Data that the origin has as well need no retry, unless the block was
 	 * dirty: the SSD's record still says dirty.
 	 */
-	if (job->ssd_error && (!job->through || job->dirty)) {
+	if (job->ssd_error && (!job->write_through || job->keeps_dirty)) {
 		sc_job_retry(job);
 		return;
 	}
 	if (job->ssd_error)
-		sc_drop(sc, &job->op, true);
+		sc_drop_blocks(sc, &job->op, true);
 	else
-		sc_settle(sc, &job->op, job->through);
-	if (job->away) {
-		sc_job_away(job);
+		sc_end_write(sc, &job->op, job->write_through);
+	if (job->has_diverted) {
+		sc_divert_remove_records(job);
 		return;
 	}
-	if (!job->through || job->dirty) {
+	if (!job->write_through || job->keeps_dirty) {
 		sc_set_unsafe_data(sc);
 		if (job->opf & REQ_FUA) {
 			sc_wait_commit(sc, &job->waiter, sc_fua_done, false);
@@ -95,26 +95,27 @@ static void sc_write_done(struct sc_job *job)
 }
 
 /* Send the bios of a write whose pages are complete. */
-static void sc_write_go(struct sc_job *job)
+static void sc_write_send(struct sc_job *job)
 {
 	u32 i, end;
 
-	job->next = sc_write_done;
+	job->next_step = sc_write_done;
 	atomic_set(&job->pending, 1);
-	for (i = 0; i < job->count; i = end) {
+	for (i = 0; i < job->nr_blocks; i = end) {
 		u8 kind = job->pieces[i].kind;
 
-		end = sc_job_run(job, i, kind < SC_KIND_ORIGIN);
+		end = sc_job_run_end(job, i, kind < SC_KIND_ORIGIN);
 		if (kind == SC_KIND_RMW)
-			sc_job_ours(job, i, end, true, REQ_OP_WRITE |
-				    (job->opf & (REQ_SYNC | REQ_META)));
+			sc_job_send_own(job, i, end, true,
+					REQ_OP_WRITE | (job->opf &
+							(REQ_SYNC | REQ_META)));
 		else if (kind < SC_KIND_ORIGIN)
-			sc_job_user(job, i, end, true);
-		else if (!job->through)
-			sc_job_user(job, i, end, false);
+			sc_job_send_user(job, i, end, true);
+		else if (!job->write_through)
+			sc_job_send_user(job, i, end, false);
 	}
-	if (job->through)
-		sc_job_user(job, 0, job->count, false);
+	if (job->write_through)
+		sc_job_send_user(job, 0, job->nr_blocks, false);
 	sc_job_put(job);
 }
 
@@ -129,14 +130,14 @@ static void sc_rmw_cancel(struct sc_job *job)
 	sector_t from, to;
 	u32 i;
 
-	for (i = 0; i < job->count; i++) {
+	for (i = 0; i < job->nr_blocks; i++) {
 		if (job->pieces[i].kind != SC_KIND_RMW)
 			continue;
-		sc_part(&sc->index, &job->iter, i, &from, &to);
-		sc_count(sc, SC_STAT_WRITE_NEW, from - to);
-		sc_count(sc, SC_STAT_WRITE_BYPASS, to - from);
+		sc_block_part(&sc->index, &job->iter, i, &from, &to);
+		sc_add_stat(sc, SC_STAT_WRITE_NEW, from - to);
+		sc_add_stat(sc, SC_STAT_WRITE_BYPASS, to - from);
 	}
-	sc_job_give_back(job, SC_KIND_RMW);
+	sc_job_free_slots(job, SC_KIND_RMW);
 }
 
 /*
@@ -157,39 +158,40 @@ static void sc_rmw_done(struct sc_job *job)
 		job->origin_error = BLK_STS_OK;
 		sc_rmw_cancel(job);
 	} else {
-		sc_job_copy(job, SC_KIND_RMW, true);
-		for (i = 0; i < job->count; i++) {
+		sc_job_copy_pages(job, SC_KIND_RMW, true);
+		for (i = 0; i < job->nr_blocks; i++) {
 			if (job->pieces[i].kind != SC_KIND_RMW)
 				continue;
-			sc_part(index, &job->iter, i, &from, &to);
-			sc_count(job->sc, SC_STAT_RMW_EXTRA,
-				 index->geo.block - (to - from));
+			sc_block_part(index, &job->iter, i, &from, &to);
+			sc_add_stat(job->sc, SC_STAT_RMW_EXTRA,
+				    index->geo.block_sectors - (to - from));
 		}
 	}
-	sc_write_go(job);
+	sc_write_send(job);
 }
 
 /* Begin a write: read the missing sectors of partly written blocks, if any. */
 void sc_write_start(struct sc_job *job)
 {
 	struct sc_index *index = &job->sc->index;
-	bool rmw = sc_job_has(job, SC_KIND_RMW);
+	bool rmw = sc_job_has_kind(job, SC_KIND_RMW);
 	u32 i;
 
-	if (rmw && !sc_job_pages(job, SC_KIND_RMW)) {
+	if (rmw && !sc_job_alloc_pages(job, SC_KIND_RMW)) {
 		sc_rmw_cancel(job);
 		rmw = false;
 	}
 	if (!rmw) {
-		sc_write_go(job);
+		sc_write_send(job);
 		return;
 	}
-	job->next = sc_rmw_done;
-	for (i = 0; i < job->count; i++) {
+	job->next_step = sc_rmw_done;
+	for (i = 0; i < job->nr_blocks; i++) {
 		if (job->pieces[i].kind != SC_KIND_RMW)
 			continue;
-		sc_count(job->sc, SC_STAT_RMW_READ, index->geo.block);
-		sc_job_ours(job, i, i + 1, false, REQ_OP_READ | REQ_SYNC);
+		sc_add_stat(job->sc, SC_STAT_RMW_READ,
+			    index->geo.block_sectors);
+		sc_job_send_own(job, i, i + 1, false, REQ_OP_READ | REQ_SYNC);
 	}
 	sc_job_put(job);
 }

@@ -29,7 +29,7 @@
 #define DM_MSG_PREFIX		"setcache"
 
 /* Bytes of a word of the table line, with the zero behind it. */
-#define SC_WORD_SIZE		101
+#define SC_WORD_BYTES		101
 
 enum sc_mode {
 	SC_MODE_WRITEBACK,
@@ -124,11 +124,11 @@ struct setcache {
 	/* The origin's identity and state. */
 	struct {
 		/* Option origin_id of the table line, or ""; constant. */
-		char word[SC_WORD_SIZE];
+		char origin_id[SC_WORD_BYTES];
 		/* Identity of the origin; written while suspended. */
-		char identity[SC_IDENTITY_SIZE];
+		char identity[SC_IDENTITY_BYTES];
 		/* The origin at the last orderly stop; used while suspended. */
-		struct sc_seen seen;
+		struct sc_origin_state state;
 	} known;
 
 	/* The claim on both disks; under the mutex of setcache-claim.c. */
@@ -152,13 +152,13 @@ struct setcache {
 	struct {
 		struct mutex lock;	/* held while the mode changes */
 		wait_queue_head_t wait;	/* woken when a request ends */
-	} change;
+	} mode_change;
 
 	/* Whether the SSD is available: setcache-state.c has the moves. */
 	struct {
 		int phase;		/* enum sc_phase */
 		struct sc_unsafe unsafe;	/* acknowledged, not stable */
-		bool owing;		/* the next flush fails */
+		bool must_report;	/* the next flush fails */
 	} state;
 	/* Background work stops; written while suspending or resuming. */
 	bool stopping;
@@ -166,14 +166,14 @@ struct setcache {
 	/* I/O errors of data on the SSD. */
 	struct {
 		spinlock_t lock;	/* protects the next two; any context */
-		u32 count;		/* errors, halved every minute */
-		unsigned long since;	/* jiffies when count was last halved */
+		u32 nr_errors;		/* errors, halved every minute */
+		unsigned long halved_at; /* jiffies when count was last halved */
 		/* The next commit writes the superblock as a probe; xchg(). */
-		bool ask;
+		bool probe;
 	} errors;
 
 	/* Recent load, for the cleaner. */
-	unsigned long last_io;	/* jiffies of the last request; READ_ONCE() */
+	unsigned long last_io_jiffies; /* jiffies of the last request; READ_ONCE() */
 	atomic_t origin_ios;	/* bios in flight to the origin */
 
 	/*
@@ -205,13 +205,13 @@ struct setcache {
 	struct bio_set bs;	/* memory for the cache's own bios */
 	struct {
 		mempool_t pool;		/* memory for jobs */
-		atomic_t count;		/* number of jobs, fills included */
+		atomic_t nr_jobs;	/* number of jobs, fills included */
 		wait_queue_head_t idle;	/* woken when count is 0 */
 	} jobs;
 
 	/* Fills of reads that have ended: setcache-fill.c. */
 	struct {
-		atomic_t pages;		/* pages of all fills */
+		atomic_t nr_pages;	/* pages of all fills */
 		spinlock_t lock;	/* protects list; taken in workers only */
 		struct list_head list;	/* jobs whose fill is not yet sent */
 		struct work_struct work;	/* sends these fills */
@@ -237,43 +237,46 @@ struct setcache {
 		struct delayed_work work;	/* the cleaner */
 		struct sc_cleaner *cleaner;	/* its memory; constant */
 		/* A bit per set that exceeds set_high; atomic. */
-		unsigned long *over;
+		unsigned long *over_sets;
 		/* These two: READ_ONCE() and WRITE_ONCE(), any context. */
 		bool over_all;	/* beyond dirty_high, and not yet at dirty_low */
 		bool all;	/* a message asked to clean everything */
 	} cleaning;
 };
 
-static inline void sc_count(struct setcache *sc, enum sc_stat stat, u64 n)
+static inline void sc_add_stat(struct setcache *sc, enum sc_stat stat, u64 n)
 {
 	this_cpu_add(sc->stats->v[stat], n);
 }
 
 /* Count sectors that go to or come from a device. */
-static inline void sc_count_io(struct setcache *sc, bool ssd, bool read,
-			       u32 sectors)
+static inline void sc_add_io_stat(struct setcache *sc, bool ssd, bool read,
+				  u32 sectors)
 {
 	if (ssd)
-		sc_count(sc, read ? SC_STAT_SSD_READ : SC_STAT_SSD_WRITE,
-			 sectors);
+		sc_add_stat(sc, read ? SC_STAT_SSD_READ : SC_STAT_SSD_WRITE,
+			    sectors);
 	else
-		sc_count(sc, read ? SC_STAT_ORIGIN_READ : SC_STAT_ORIGIN_WRITE,
-			 sectors);
+		sc_add_stat(sc,
+			    read ? SC_STAT_ORIGIN_READ : SC_STAT_ORIGIN_WRITE,
+			    sectors);
 }
 
-static inline u32 sc_option(const struct setcache *sc, enum sc_option option)
+static inline u32 sc_get_option(const struct setcache *sc,
+				enum sc_option option)
 {
 	return READ_ONCE(sc->options[option]);
 }
 
 /* Return the number of slots that an option in per cent stands for. */
-static inline u64 sc_slots_of(const struct setcache *sc, enum sc_option option)
+static inline u64 sc_option_slots(const struct setcache *sc,
+				  enum sc_option option)
 {
-	return div_u64(sc->index.slots * sc_option(sc, option), 100);
+	return div_u64(sc->index.nr_slots * sc_get_option(sc, option), 100);
 }
 
 /* Return the device's name, for messages. */
-static inline const char *sc_device(const struct setcache *sc)
+static inline const char *sc_device_name(const struct setcache *sc)
 {
 	return dm_table_device_name(sc->ti->table);
 }
@@ -297,7 +300,7 @@ static inline void sc_clean_kick(struct setcache *sc)
 }
 
 /* Have the cleaner clean until dirty_low is reached. Any context. */
-static inline void sc_clean_some(struct setcache *sc)
+static inline void sc_clean_start_all_over(struct setcache *sc)
 {
 	WRITE_ONCE(sc->cleaning.over_all, true);
 	sc_clean_kick(sc);
