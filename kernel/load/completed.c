@@ -13,8 +13,8 @@
  * is on: writing "1" to the file clears the counts and begins, "0" ends. Reading
  * the file gives a line for each cgroup with its path and the names of io.stat.
  *
- * Locks. completed_mutex serialises begin, end and clearing, and protects
- * whether completed_probe is attached. completed_lock protects the list of
+ * Locks. blkload_completed_mutex serialises begin, end and clearing, and protects
+ * whether completed_probe is attached. blkload_completed_lock protects the list of
  * cgroups and their counts, which grow in interrupts. A cgroup stays in the
  * list, with a reference to its css, until the counts are cleared, with the
  * probe detached and its last call done.
@@ -39,40 +39,41 @@
 
 #include "completed.h"
 
-enum completed_kind {
-	COMPLETED_READ,
-	COMPLETED_WRITE,
-	COMPLETED_DISCARD,
-	COMPLETED_KINDS,
+enum blkload_completed_kind {
+	BLKLOAD_COMPLETED_READ,
+	BLKLOAD_COMPLETED_WRITE,
+	BLKLOAD_COMPLETED_DISCARD,
+	BLKLOAD_NR_COMPLETED_KINDS,
 };
 
 /* A cgroup with completed requests. */
-struct completed_group {
-	struct hlist_node	hash;	/* in completed_groups, by its css */
-	struct list_head	link;	/* in completed_order */
+struct blkload_completed_group {
+	struct hlist_node	hash;	/* in blkload_completed_groups, by its css */
+	struct list_head	link;	/* in blkload_completed_order */
 	struct cgroup_subsys_state *css;	/* with a reference */
-	u64			bytes[COMPLETED_KINDS];
-	u64			ios[COMPLETED_KINDS];
+	u64			bytes[BLKLOAD_NR_COMPLETED_KINDS];
+	u64			ios[BLKLOAD_NR_COMPLETED_KINDS];
 };
 
-static DEFINE_MUTEX(completed_mutex);
+static DEFINE_MUTEX(blkload_completed_mutex);
 /* The tracepoint to which the probe is attached, or NULL. */
-static struct tracepoint *completed_tracepoint;
+static struct tracepoint *blkload_completed_tracepoint;
 
-static DEFINE_SPINLOCK(completed_lock);
-static DEFINE_HASHTABLE(completed_groups, 8);
-/* The cgroups of completed_groups, in the order of their first request. */
-static LIST_HEAD(completed_order);
+static DEFINE_SPINLOCK(blkload_completed_lock);
+static DEFINE_HASHTABLE(blkload_completed_groups, 8);
+/* The cgroups of blkload_completed_groups, in the order of their first request. */
+static LIST_HEAD(blkload_completed_order);
 /* Requests that were not counted for lack of memory. */
-static u64 completed_lost;
+static u64 blkload_completed_lost;
 
 /* Find or create a cgroup's counts. Return NULL without memory. */
-static struct completed_group *find_group(struct cgroup_subsys_state *css)
+static struct blkload_completed_group *
+blkload_completed_find_group(struct cgroup_subsys_state *css)
 {
-	struct completed_group *group;
+	struct blkload_completed_group *group;
 
-	lockdep_assert_held(&completed_lock);
-	hash_for_each_possible(completed_groups, group, hash,
+	lockdep_assert_held(&blkload_completed_lock);
+	hash_for_each_possible(blkload_completed_groups, group, hash,
 			       (unsigned long)css)
 		if (group->css == css)
 			return group;
@@ -82,97 +83,101 @@ static struct completed_group *find_group(struct cgroup_subsys_state *css)
 	/* The bio still holds its own reference here. */
 	css_get(css);
 	group->css = css;
-	hash_add(completed_groups, &group->hash, (unsigned long)css);
-	list_add_tail(&group->link, &completed_order);
+	hash_add(blkload_completed_groups, &group->hash, (unsigned long)css);
+	list_add_tail(&group->link, &blkload_completed_order);
 	return group;
 }
 
-static enum completed_kind kind_of(struct request *rq)
+static enum blkload_completed_kind
+blkload_completed_get_kind(struct request *rq)
 {
 	if (op_is_discard(req_op(rq)))
-		return COMPLETED_DISCARD;
-	return op_is_write(req_op(rq)) ? COMPLETED_WRITE : COMPLETED_READ;
+		return BLKLOAD_COMPLETED_DISCARD;
+	return op_is_write(req_op(rq)) ? BLKLOAD_COMPLETED_WRITE :
+					 BLKLOAD_COMPLETED_READ;
 }
 
 /* Called in parallel: requests of one disk end on several CPUs. */
-static void completed_probe(void *unused, struct request *rq,
-			    blk_status_t error, unsigned int nr_bytes)
+static void blkload_completed_probe(void *unused, struct request *rq,
+				    blk_status_t error, unsigned int nr_bytes)
 {
 	struct cgroup_subsys_state *css = bio_blkcg_css(rq->bio);
-	enum completed_kind kind = kind_of(rq);
-	struct completed_group *group;
+	enum blkload_completed_kind kind = blkload_completed_get_kind(rq);
+	struct blkload_completed_group *group;
 	unsigned long flags;
 	struct bio *bio;
 
 	/* A request with a flush before or after it ends again with that. */
 	if (!css || error || !nr_bytes)
 		return;
-	spin_lock_irqsave(&completed_lock, flags);
-	group = find_group(css);
+	spin_lock_irqsave(&blkload_completed_lock, flags);
+	group = blkload_completed_find_group(css);
 	if (group) {
 		group->bytes[kind] += nr_bytes;
 		__rq_for_each_bio(bio, rq)
 			group->ios[kind]++;
 	} else {
-		completed_lost++;
+		blkload_completed_lost++;
 	}
-	spin_unlock_irqrestore(&completed_lock, flags);
+	spin_unlock_irqrestore(&blkload_completed_lock, flags);
 }
 
-static void find_tracepoint(struct tracepoint *tracepoint, void *found)
+static void blkload_completed_find_tracepoint(struct tracepoint *tracepoint,
+					      void *found)
 {
 	if (!strcmp(tracepoint->name, "block_rq_complete"))
 		*(struct tracepoint **)found = tracepoint;
 }
 
-static int attach(void)
+static int blkload_completed_attach(void)
 {
 	struct tracepoint *found = NULL;
 	int ret;
 
-	lockdep_assert_held(&completed_mutex);
+	lockdep_assert_held(&blkload_completed_mutex);
 	/* The tracepoint is not exported by its name: search for it. */
-	for_each_kernel_tracepoint(find_tracepoint, &found);
+	for_each_kernel_tracepoint(blkload_completed_find_tracepoint, &found);
 	if (!found)
 		return -EOPNOTSUPP;
-	ret = tracepoint_probe_register(found, completed_probe, NULL);
+	ret = tracepoint_probe_register(found, blkload_completed_probe, NULL);
 	if (!ret)
-		completed_tracepoint = found;
+		blkload_completed_tracepoint = found;
 	return ret;
 }
 
 /* Detach the probe. On return no call of it is running. */
-static void detach(void)
+static void blkload_completed_detach(void)
 {
-	lockdep_assert_held(&completed_mutex);
-	if (!completed_tracepoint)
+	lockdep_assert_held(&blkload_completed_mutex);
+	if (!blkload_completed_tracepoint)
 		return;
-	tracepoint_probe_unregister(completed_tracepoint, completed_probe,
-				    NULL);
+	tracepoint_probe_unregister(blkload_completed_tracepoint,
+				    blkload_completed_probe, NULL);
 	tracepoint_synchronize_unregister();
-	completed_tracepoint = NULL;
+	blkload_completed_tracepoint = NULL;
 }
 
 /* Clear all counts, with the probe detached. */
-static void forget(void)
+static void blkload_completed_clear(void)
 {
-	struct completed_group *group, *next;
+	struct blkload_completed_group *group, *next;
 	LIST_HEAD(old);
 
-	lockdep_assert_held(&completed_mutex);
-	spin_lock_irq(&completed_lock);
-	list_splice_init(&completed_order, &old);
-	hash_init(completed_groups);
-	completed_lost = 0;
-	spin_unlock_irq(&completed_lock);
+	lockdep_assert_held(&blkload_completed_mutex);
+	spin_lock_irq(&blkload_completed_lock);
+	list_splice_init(&blkload_completed_order, &old);
+	hash_init(blkload_completed_groups);
+	blkload_completed_lost = 0;
+	spin_unlock_irq(&blkload_completed_lock);
 	list_for_each_entry_safe(group, next, &old, link) {
 		css_put(group->css);
 		kfree(group);
 	}
 }
 
-static ssize_t completed_write(struct file *file, const char __user *text,
-			       size_t count, loff_t *position)
+static ssize_t blkload_completed_write(struct file *file,
+				       const char __user *text, size_t count,
+				       loff_t *position)
 {
 	bool wanted;
 	int ret;
@@ -180,53 +185,54 @@ static ssize_t completed_write(struct file *file, const char __user *text,
 	ret = kstrtobool_from_user(text, count, &wanted);
 	if (ret)
 		return ret;
-	mutex_lock(&completed_mutex);
-	detach();
+	mutex_lock(&blkload_completed_mutex);
+	blkload_completed_detach();
 	if (wanted) {
-		forget();
-		ret = attach();
+		blkload_completed_clear();
+		ret = blkload_completed_attach();
 	}
-	mutex_unlock(&completed_mutex);
+	mutex_unlock(&blkload_completed_mutex);
 	return ret ?: count;
 }
 
-static int completed_show(struct seq_file *m, void *unused)
+static int blkload_completed_show(struct seq_file *m, void *unused)
 {
-	struct completed_group *group;
+	struct blkload_completed_group *group;
 	char *path;
 
 	path = kmalloc(PATH_MAX, GFP_KERNEL);
 	if (!path)
 		return -ENOMEM;
-	spin_lock_irq(&completed_lock);
-	list_for_each_entry(group, &completed_order, link) {
+	spin_lock_irq(&blkload_completed_lock);
+	list_for_each_entry(group, &blkload_completed_order, link) {
 		if (cgroup_path(group->css->cgroup, path, PATH_MAX) < 0)
 			continue;
-		seq_printf(m, "%s rbytes=%llu wbytes=%llu rios=%llu wios=%llu dbytes=%llu dios=%llu\n",
-			   path, group->bytes[COMPLETED_READ],
-			   group->bytes[COMPLETED_WRITE],
-			   group->ios[COMPLETED_READ],
-			   group->ios[COMPLETED_WRITE],
-			   group->bytes[COMPLETED_DISCARD],
-			   group->ios[COMPLETED_DISCARD]);
+		seq_printf(m,
+			   "%s rbytes=%llu wbytes=%llu rios=%llu wios=%llu dbytes=%llu dios=%llu\n",
+			   path, group->bytes[BLKLOAD_COMPLETED_READ],
+			   group->bytes[BLKLOAD_COMPLETED_WRITE],
+			   group->ios[BLKLOAD_COMPLETED_READ],
+			   group->ios[BLKLOAD_COMPLETED_WRITE],
+			   group->bytes[BLKLOAD_COMPLETED_DISCARD],
+			   group->ios[BLKLOAD_COMPLETED_DISCARD]);
 	}
-	if (completed_lost)
-		seq_printf(m, "lost %llu\n", completed_lost);
-	spin_unlock_irq(&completed_lock);
+	if (blkload_completed_lost)
+		seq_printf(m, "lost %llu\n", blkload_completed_lost);
+	spin_unlock_irq(&blkload_completed_lock);
 	kfree(path);
 	return 0;
 }
 
-static int completed_open(struct inode *inode, struct file *file)
+static int blkload_completed_open(struct inode *inode, struct file *file)
 {
-	return single_open(file, completed_show, NULL);
+	return single_open(file, blkload_completed_show, NULL);
 }
 
-static const struct file_operations completed_fops = {
+static const struct file_operations blkload_completed_fops = {
 	.owner		= THIS_MODULE,
-	.open		= completed_open,
+	.open		= blkload_completed_open,
 	.read		= seq_read,
-	.write		= completed_write,
+	.write		= blkload_completed_write,
 	.llseek		= seq_lseek,
 	.release	= single_release,
 };
@@ -237,7 +243,8 @@ static const struct file_operations completed_fops = {
  */
 void blkload_completed_init(struct dentry *dir)
 {
-	debugfs_create_file("completed", 0600, dir, NULL, &completed_fops);
+	debugfs_create_file("completed", 0600, dir, NULL,
+			    &blkload_completed_fops);
 }
 
 /**
@@ -245,8 +252,8 @@ void blkload_completed_init(struct dentry *dir)
  */
 void blkload_completed_exit(void)
 {
-	mutex_lock(&completed_mutex);
-	detach();
-	forget();
-	mutex_unlock(&completed_mutex);
+	mutex_lock(&blkload_completed_mutex);
+	blkload_completed_detach();
+	blkload_completed_clear();
+	mutex_unlock(&blkload_completed_mutex);
 }

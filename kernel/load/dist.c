@@ -35,23 +35,23 @@
 #include "dist.h"
 
 /* An octave has 2^5 segments; a rank below 2^6 has its own. */
-#define SEGMENT_BITS	5
+#define BLKLOAD_SEGMENT_BITS	5
 
 /*
  * Weight of the heaviest segment of zipf. There are fewer than 2^12 segments,
  * so that their sum stays below 2^63.
  */
-#define WEIGHT_BITS	50
+#define BLKLOAD_WEIGHT_BITS	50
 
 /* ln 2 with 64 fractional bits. */
-#define LN2_64		0xb17217f7d1cf79abULL
+#define BLKLOAD_LN2		0xb17217f7d1cf79abULL
 
 /* Terms of the series for 2^x: ln(2)^20 / 20! is below 2^-70. */
-#define EXP_TERMS	20
+#define BLKLOAD_EXP_TERMS	20
 
 /* Fractional bits of intervals: 2^-32 of the mean is far below a ns. */
-#define ARRIVAL_LOG_BITS	32
-#define ARRIVAL_FRAC_BITS	16
+#define BLKLOAD_ARRIVAL_LOG_BITS	32
+#define BLKLOAD_ARRIVAL_FRAC_BITS	16
 
 /**
  * blkload_rng_seed - seed the stream of a job
@@ -101,11 +101,11 @@ u64 blkload_log2(u64 x, unsigned int bits)
  */
 u64 blkload_exp2(u64 x)
 {
-	u64 y = mul_u64_u64_shr(x << (64 - BLKLOAD_LOG_BITS), LN2_64, 64);
+	u64 y = mul_u64_u64_shr(x << (64 - BLKLOAD_LOG_BITS), BLKLOAD_LN2, 64);
 	u64 term = 1ULL << BLKLOAD_EXP_BITS, sum = term;
 	unsigned int n;
 
-	for (n = 1; n < EXP_TERMS; n++) {
+	for (n = 1; n < BLKLOAD_EXP_TERMS; n++) {
 		term = div_u64(mul_u64_u64_shr(term, y, 64), n);
 		sum += term;
 	}
@@ -113,7 +113,7 @@ u64 blkload_exp2(u64 x)
 }
 
 /* Return 2^-x with @bits fractional bits, x with BLKLOAD_LOG_BITS. */
-static u64 exp2_neg(u64 x, unsigned int bits)
+static u64 blkload_exp2_neg(u64 x, unsigned int bits)
 {
 	u64 whole = x >> BLKLOAD_LOG_BITS;
 	u64 frac = x & ((1ULL << BLKLOAD_LOG_BITS) - 1);
@@ -129,16 +129,18 @@ static u64 exp2_neg(u64 x, unsigned int bits)
 }
 
 /* Return the rank (from 1) at which the segment that begins at @rank ends. */
-static u64 segment_end(u64 rank, u64 n)
+static u64 blkload_dist_segment_end(u64 rank, u64 n)
 {
 	unsigned int e = fls64(rank) - 1;
-	u64 width = e > SEGMENT_BITS ? 1ULL << (e - SEGMENT_BITS) : 1;
+	u64 width = e > BLKLOAD_SEGMENT_BITS ?
+			    1ULL << (e - BLKLOAD_SEGMENT_BITS) :
+			    1;
 
 	return min(rank + width, n + 1);
 }
 
 /* Return log2 of the zipf weight of ranks @from .. @to - 1. */
-static s64 zipf_log_weight(u64 from, u64 to, u32 theta)
+static s64 blkload_dist_zipf_log_weight(u64 from, u64 to, u32 theta)
 {
 	/* Twice the midpoint is an integer. */
 	u64 mid = blkload_log2(from + to - 1, BLKLOAD_LOG_BITS) -
@@ -148,42 +150,43 @@ static s64 zipf_log_weight(u64 from, u64 to, u32 theta)
 	       mul_u64_u32_div(mid, theta, BLKLOAD_MILLION);
 }
 
-static void build_zipf(struct blkload_dist *dist, u32 theta)
+static void blkload_dist_build_zipf(struct blkload_dist *dist, u32 theta)
 {
 	s64 most = S64_MIN;
 	u64 below = 0;
 	u32 i;
 
-	for (i = 0; i < dist->nr; i++)
-		most = max(most, zipf_log_weight(dist->segments[i].first + 1,
-						 dist->segments[i + 1].first + 1,
-						 theta));
-	for (i = 0; i < dist->nr; i++) {
-		s64 w = zipf_log_weight(dist->segments[i].first + 1,
-					dist->segments[i + 1].first + 1,
-					theta);
+	for (i = 0; i < dist->nr_segments; i++)
+		most = max(most, blkload_dist_zipf_log_weight(
+					 dist->segments[i].first_rank + 1,
+					 dist->segments[i + 1].first_rank + 1,
+					 theta));
+	for (i = 0; i < dist->nr_segments; i++) {
+		s64 w = blkload_dist_zipf_log_weight(
+			dist->segments[i].first_rank + 1,
+			dist->segments[i + 1].first_rank + 1, theta);
 
-		below += exp2_neg(most - w, WEIGHT_BITS);
-		dist->segments[i].below = below;
+		below += blkload_exp2_neg(most - w, BLKLOAD_WEIGHT_BITS);
+		dist->segments[i].weight_sum = below;
 	}
 }
 
-static void build_pareto(struct blkload_dist *dist, u32 h)
+static void blkload_dist_build_pareto(struct blkload_dist *dist, u32 h)
 {
 	u64 one = blkload_log2(BLKLOAD_MILLION, BLKLOAD_LOG_BITS);
 	u64 up = one - blkload_log2(BLKLOAD_MILLION - h, BLKLOAD_LOG_BITS);
 	u64 down = one - blkload_log2(h, BLKLOAD_LOG_BITS);
 	/* a = up / down with 32 bits; 0.01 <= h keeps @up below 2^52.8. */
 	u64 a = div64_u64(up << 11, down >> 21);
-	u64 logn = blkload_log2(dist->n, BLKLOAD_LOG_BITS);
+	u64 logn = blkload_log2(dist->nr_ranks, BLKLOAD_LOG_BITS);
 	u32 i;
 
-	for (i = 0; i < dist->nr; i++) {
-		u64 end = dist->segments[i + 1].first;
+	for (i = 0; i < dist->nr_segments; i++) {
+		u64 end = dist->segments[i + 1].first_rank;
 		u64 x = logn - blkload_log2(end, BLKLOAD_LOG_BITS);
 
-		dist->segments[i].below =
-			exp2_neg(mul_u64_u64_shr(x, a, 32), BLKLOAD_EXP_BITS);
+		dist->segments[i].weight_sum = blkload_exp2_neg(
+			mul_u64_u64_shr(x, a, 32), BLKLOAD_EXP_BITS);
 	}
 }
 
@@ -191,7 +194,7 @@ static void build_pareto(struct blkload_dist *dist, u32 h)
  * Return a factor near the golden section of n, so that neighbouring ranks lie
  * far apart, coprime to n, and small enough for products in 64 bits.
  */
-static u64 find_stride(u64 n)
+static u64 blkload_dist_find_stride(u64 n)
 {
 	u64 stride = mul_u64_u64_shr(n, 0x9e3779b97f4a7c15ULL, 64);
 
@@ -217,66 +220,67 @@ struct blkload_dist *blkload_dist_create(enum blkload_shape shape, u32 arg,
 	u64 rank;
 	u32 nr = 0;
 
-	for (rank = 1; rank <= n; rank = segment_end(rank, n))
+	for (rank = 1; rank <= n; rank = blkload_dist_segment_end(rank, n))
 		nr++;
 	dist = kvzalloc(struct_size(dist, segments, nr + 1), GFP_KERNEL);
 	if (!dist)
 		return NULL;
 	nr = 0;
-	for (rank = 1; rank <= n; rank = segment_end(rank, n))
-		dist->segments[nr++].first = rank - 1;
-	dist->segments[nr].first = n;
-	dist->nr = nr;
-	dist->n = n;
-	dist->stride = find_stride(n);
+	for (rank = 1; rank <= n; rank = blkload_dist_segment_end(rank, n))
+		dist->segments[nr++].first_rank = rank - 1;
+	dist->segments[nr].first_rank = n;
+	dist->nr_segments = nr;
+	dist->nr_ranks = n;
+	dist->stride = blkload_dist_find_stride(n);
 	if (shape == BLKLOAD_ZIPF)
-		build_zipf(dist, arg);
+		blkload_dist_build_zipf(dist, arg);
 	else
-		build_pareto(dist, arg);
+		blkload_dist_build_pareto(dist, arg);
 	return dist;
 }
 
 /**
- * blkload_dist_rank - draw a rank
+ * blkload_dist_draw_rank - draw a rank
  * @dist: the distribution
  * @rng: the stream
  *
  * Return: 0 .. n - 1, 0 being the first of the ranks.
  */
-u64 blkload_dist_rank(const struct blkload_dist *dist,
-		      struct blkload_rng *rng)
+u64 blkload_dist_draw_rank(const struct blkload_dist *dist,
+			   struct blkload_rng *rng)
 {
 	const struct blkload_segment *s = dist->segments;
-	u64 want = blkload_rng_below(rng, s[dist->nr - 1].below);
-	u32 low = 0, high = dist->nr - 1;
+	u64 want = blkload_rng_below(rng, s[dist->nr_segments - 1].weight_sum);
+	u32 low = 0, high = dist->nr_segments - 1;
 
 	/* The first segment whose sum is above @want. */
 	while (low < high) {
 		u32 mid = (low + high) / 2;
 
-		if (s[mid].below > want)
+		if (s[mid].weight_sum > want)
 			high = mid;
 		else
 			low = mid + 1;
 	}
-	return s[low].first +
-	       blkload_rng_below(rng, s[low + 1].first - s[low].first);
+	return s[low].first_rank +
+	       blkload_rng_below(rng,
+				 s[low + 1].first_rank - s[low].first_rank);
 }
 
 /**
- * blkload_dist_block - draw a block, with ranks spread over the region
+ * blkload_dist_draw_block - draw a block, with ranks spread over the region
  * @dist: the distribution
  * @rng: the stream
  *
  * Return: 0 .. n - 1.
  */
-u64 blkload_dist_block(const struct blkload_dist *dist,
-		       struct blkload_rng *rng)
+u64 blkload_dist_draw_block(const struct blkload_dist *dist,
+			    struct blkload_rng *rng)
 {
 	u64 block;
 
-	div64_u64_rem(blkload_dist_rank(dist, rng) * dist->stride, dist->n,
-		      &block);
+	div64_u64_rem(blkload_dist_draw_rank(dist, rng) * dist->stride,
+		      dist->nr_ranks, &block);
 	return block;
 }
 
@@ -292,14 +296,14 @@ u64 blkload_dist_block(const struct blkload_dist *dist,
 void blkload_arrivals_init(struct blkload_arrivals *arrivals, u64 begin,
 			   u64 rate, bool poisson, struct blkload_rng *rng)
 {
-	*arrivals = (struct blkload_arrivals) {
-		.next = begin,
+	*arrivals = (struct blkload_arrivals){
+		.next_ns = begin,
 		.rate = rate,
 		.poisson = poisson,
 	};
 	if (poisson) {
-		arrivals->step = div64_u64((u64)NSEC_PER_SEC <<
-					   ARRIVAL_FRAC_BITS, rate);
+		arrivals->step = div64_u64(
+			(u64)NSEC_PER_SEC << BLKLOAD_ARRIVAL_FRAC_BITS, rate);
 		blkload_arrivals_advance(arrivals, rng);
 	} else {
 		arrivals->step = div64_u64_rem(NSEC_PER_SEC, rate,
@@ -320,20 +324,21 @@ void blkload_arrivals_advance(struct blkload_arrivals *arrivals,
 	u64 r, ln;
 
 	if (!arrivals->poisson) {
-		arrivals->next += arrivals->step;
+		arrivals->next_ns += arrivals->step;
 		arrivals->frac += arrivals->rem;
 		if (arrivals->frac >= arrivals->rate) {
 			arrivals->frac -= arrivals->rate;
-			arrivals->next++;
+			arrivals->next_ns++;
 		}
 		return;
 	}
 	/* -ln(r / 2^64); an odd r is not 0. */
 	r = blkload_rng_next(rng) | 1;
-	ln = mul_u64_u64_shr((64ULL << ARRIVAL_LOG_BITS) -
-			     blkload_log2(r, ARRIVAL_LOG_BITS), LN2_64, 64);
-	arrivals->frac += mul_u64_u64_shr(arrivals->step, ln,
-					  ARRIVAL_LOG_BITS);
-	arrivals->next += arrivals->frac >> ARRIVAL_FRAC_BITS;
-	arrivals->frac &= (1U << ARRIVAL_FRAC_BITS) - 1;
+	ln = mul_u64_u64_shr((64ULL << BLKLOAD_ARRIVAL_LOG_BITS) -
+				     blkload_log2(r, BLKLOAD_ARRIVAL_LOG_BITS),
+			     BLKLOAD_LN2, 64);
+	arrivals->frac +=
+		mul_u64_u64_shr(arrivals->step, ln, BLKLOAD_ARRIVAL_LOG_BITS);
+	arrivals->next_ns += arrivals->frac >> BLKLOAD_ARRIVAL_FRAC_BITS;
+	arrivals->frac &= (1U << BLKLOAD_ARRIVAL_FRAC_BITS) - 1;
 }

@@ -57,33 +57,33 @@ u64 blkload_exp2(u64 x);
 
 /* A segment: ranks that are treated as equally likely. */
 struct blkload_segment {
-	u64 first;	/* first rank */
-	u64 below;	/* weight of all segments up to and with this one */
+	u64 first_rank;	/* first rank */
+	u64 weight_sum;	/* weight of all segments up to and with this one */
 };
 
-/* A skewed distribution over ranks 0 .. @n - 1. */
+/* A skewed distribution over ranks 0 .. @nr_ranks - 1. */
 struct blkload_dist {
-	u64 n;	/* number of ranks */
-	u64 stride; /* factor coprime to @n; spreads ranks over the region */
-	u32 nr;	/* number of segments */
-	/* segments, then an end with @first = @n */
+	u64 nr_ranks; /* number of ranks */
+	u64 stride; /* factor coprime to @nr_ranks; spreads ranks over the region */
+	u32 nr_segments; /* number of segments */
+	/* segments, then an end with @first_rank = @nr_ranks */
 	struct blkload_segment segments[];
 };
 
 struct blkload_dist *blkload_dist_create(enum blkload_shape shape, u32 arg,
 					 u64 n);
-u64 blkload_dist_rank(const struct blkload_dist *dist,
-		      struct blkload_rng *rng);
-u64 blkload_dist_block(const struct blkload_dist *dist,
-		       struct blkload_rng *rng);
+u64 blkload_dist_draw_rank(const struct blkload_dist *dist,
+			   struct blkload_rng *rng);
+u64 blkload_dist_draw_block(const struct blkload_dist *dist,
+			    struct blkload_rng *rng);
 
 /* The schedule of an open loop. */
 struct blkload_arrivals {
-	u64 next;	/* time of the next arrival, ns */
+	u64 next_ns;	/* time of the next arrival, ns */
 	u64 rate;	/* arrivals a second */
 	u64 step;	/* mean interval, ns, or with Poisson 2^-16 ns */
 	u64 rem;	/* fraction missing from @step, in 1 / @rate ns */
-	u64 frac;	/* fraction missing from @next, in 1 / @rate ns or 2^-16 ns */
+	u64 frac;	/* fraction missing from @next_ns, in 1 / @rate ns or 2^-16 ns */
 	bool poisson;	/* whether intervals are exponential */
 };
 

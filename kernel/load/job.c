@@ -16,8 +16,8 @@
  * as well.
  *
  * Virtual time. Instructions take no time there, and a device without latency would
- * stop the clock: so after INSTANT_IN_ROW requests without duration each further
- * one waits for INSTANT_NS. The CPU cost of a request is @cputime; in real time a
+ * stop the clock: so after BLKLOAD_INSTANT_IN_ROW_MAX requests without duration each further
+ * one waits for BLKLOAD_INSTANT_NS. The CPU cost of a request is @cputime; in real time a
  * request has its real cost, and @cputime is ignored. UML has one processor,
  * tenants on a server have many; so a tenant has @cpus virtual processors of its
  * own. A job's thread sleeps until its virtual processor has spent the cost, behind
@@ -67,24 +67,24 @@
  * Failed requests in a row that end a job. A whole queue, even of the largest
  * iodepth, may fail by one event; more means that the device is gone.
  */
-#define ERRORS_IN_ROW	8192
+#define BLKLOAD_ERRORS_IN_ROW_MAX	8192
 
 /*
  * Requests in a row that may have no duration without a cost. A flush that the
  * device does not need has none, and must not cost any.
  */
-#define INSTANT_IN_ROW	16
+#define BLKLOAD_INSTANT_IN_ROW_MAX	16
 
 /* Cost of each further request, ns. */
-#define INSTANT_NS	256
+#define BLKLOAD_INSTANT_NS	256
 
 /* The cost of a request varies by up to a quarter: no two are equal. */
-#define CPU_SPREAD	4
+#define BLKLOAD_CPU_SPREAD	4
 
 /* Update the time and the stop flag after a sleep. */
-static void job_update(struct blkload_job *job)
+static void blkload_job_update(struct blkload_job *job)
 {
-	job->now = ktime_get_ns();
+	job->now_ns = ktime_get_ns();
 	if (READ_ONCE(job->run->progress.stop))
 		job->finished = true;
 }
@@ -93,14 +93,14 @@ static void job_update(struct blkload_job *job)
  * Context: any. Once the slot is in the list the thread may end the run: RCU
  * keeps the job until the wake-up is complete.
  */
-static void job_end_io(struct bio *bio)
+static void blkload_job_end_io(struct bio *bio)
 {
 	struct blkload_slot *slot = container_of(bio, struct blkload_slot, bio);
 	struct blkload_job *job = slot->job;
 
-	slot->ended = ktime_get_ns();
+	slot->ended_ns = ktime_get_ns();
 	rcu_read_lock();
-	if (llist_add(&slot->node, &job->done) && READ_ONCE(job->waiting))
+	if (llist_add(&slot->node, &job->ended) && READ_ONCE(job->waiting))
 		wake_up_process(job->task);
 	rcu_read_unlock();
 }
@@ -112,17 +112,17 @@ static void job_end_io(struct bio *bio)
  * elsewhere, in submit_bio() for a tag, must not be woken, or it would overtake
  * earlier waiters.
  */
-static void job_wait(struct blkload_job *job, u64 until)
+static void blkload_job_wait(struct blkload_job *job, u64 until)
 {
 	ktime_t expires = ns_to_ktime(until);
 
 	WRITE_ONCE(job->waiting, true);
 	set_current_state(TASK_IDLE);
-	if (!llist_empty(&job->done) ||
+	if (!llist_empty(&job->ended) ||
 	    (!job->finished && READ_ONCE(job->run->progress.stop))) {
 		__set_current_state(TASK_RUNNING);
 		cond_resched();
-	} else if (until == JOB_NEVER) {
+	} else if (until == BLKLOAD_NO_TIME_NS) {
 		schedule();
 	} else {
 		schedule_hrtimeout_range(&expires, 0, HRTIMER_MODE_ABS);
@@ -136,20 +136,21 @@ static void job_wait(struct blkload_job *job, u64 until)
  */
 void blkload_job_kick(struct blkload_job *job)
 {
-	/* Pairs with set_current_state() in job_wait(). */
+	/* Pairs with set_current_state() in blkload_job_wait(). */
 	smp_mb();
 	if (READ_ONCE(job->waiting))
 		wake_up_process(job->task);
 }
 
-static void job_put_free(struct blkload_job *job, struct blkload_slot *slot)
+static void blkload_job_put_free(struct blkload_job *job,
+				 struct blkload_slot *slot)
 {
 	slot->next = NULL;
 	*job->free.tail = slot;
 	job->free.tail = &slot->next;
 }
 
-static struct blkload_slot *job_get_free(struct blkload_job *job)
+static struct blkload_slot *blkload_job_get_free(struct blkload_job *job)
 {
 	struct blkload_slot *slot = job->free.first;
 
@@ -159,7 +160,7 @@ static struct blkload_slot *job_get_free(struct blkload_job *job)
 	return slot;
 }
 
-static void job_fail(struct blkload_job *job, int error)
+static void blkload_job_fail(struct blkload_job *job, int error)
 {
 	if (!job->error)
 		job->error = error;
@@ -167,83 +168,87 @@ static void job_fail(struct blkload_job *job, int error)
 }
 
 /* Handle a failed request: end the job if the device is gone. */
-static void job_io_error(struct blkload_job *job, blk_status_t status)
+static void blkload_job_handle_error(struct blkload_job *job,
+				     blk_status_t status)
 {
 	struct gendisk *disk = job->run->target.bdev->bd_disk;
 
 	if (status == BLK_STS_OFFLINE || test_bit(GD_DEAD, &disk->state))
-		job_fail(job, -ENODEV);
-	else if (++job->errors_in_row >= ERRORS_IN_ROW)
-		job_fail(job, blk_status_to_errno(status));
+		blkload_job_fail(job, -ENODEV);
+	else if (++job->errors_in_row >= BLKLOAD_ERRORS_IN_ROW_MAX)
+		blkload_job_fail(job, blk_status_to_errno(status));
 }
 
 /* Count a request that has ended. */
-static void job_account(struct blkload_job *job, struct blkload_slot *slot)
+static void blkload_job_account_slot(struct blkload_job *job,
+				     struct blkload_slot *slot)
 {
 	struct blkload_stats *stats = &job->stats[slot->op];
 	const struct blkload_measure *measure = &job->run->measure;
 
-	job->inflight--;
-	job->last_end = max(job->last_end, slot->ended);
-	if (job->run->load.verify.gen && !blkload_request_check(job, slot))
+	job->nr_in_flight--;
+	job->last_end_ns = max(job->last_end_ns, slot->ended_ns);
+	if (job->run->load.verify.gens && !blkload_request_check(job, slot))
 		stats->counts.verify_errors++;
 	if (unlikely(slot->bio.bi_status)) {
 		stats->counts.errors++;
-		job_io_error(job, slot->bio.bi_status);
+		blkload_job_handle_error(job, slot->bio.bi_status);
 	} else {
 		job->errors_in_row = 0;
 		if (blkload_stats_complete(stats, measure,
-					   slot->ended - measure->barrier,
-					   slot->ended - slot->intended,
+					   slot->ended_ns - measure->barrier_ns,
+					   slot->ended_ns - slot->intended_ns,
 					   slot->bytes))
-			job_fail(job, -ENOMEM);
+			blkload_job_fail(job, -ENOMEM);
 	}
-	if (likely(slot->ended != slot->issued))
+	if (likely(slot->ended_ns != slot->issued_ns))
 		job->instant_in_row = 0;
-	else if (++job->instant_in_row > INSTANT_IN_ROW)
-		ndelay(INSTANT_NS);
+	else if (++job->instant_in_row > BLKLOAD_INSTANT_IN_ROW_MAX)
+		ndelay(BLKLOAD_INSTANT_NS);
 }
 
 /* Count ended requests, in the order of their ends. */
-static void job_reap(struct blkload_job *job)
+static void blkload_job_reap(struct blkload_job *job)
 {
-	struct llist_node *list = llist_del_all(&job->done);
+	struct llist_node *list = llist_del_all(&job->ended);
 	struct blkload_slot *slot, *next;
 
 	list = llist_reverse_order(list);
 	llist_for_each_entry_safe(slot, next, list, node) {
-		job_account(job, slot);
-		job_put_free(job, slot);
+		blkload_job_account_slot(job, slot);
+		blkload_job_put_free(job, slot);
 	}
 }
 
 /* Submit the request in a slot. */
-static void job_submit(struct blkload_job *job, struct blkload_slot *slot)
+static void blkload_job_submit(struct blkload_job *job,
+			       struct blkload_slot *slot)
 {
 	const struct blkload_target *target = &job->run->target;
 	struct blkload_load *load = &job->run->load;
-	const struct blkload_buf *buf = load->verify.gen ? &slot->buf :
-						&load->data[slot->op];
+	const struct blkload_buf *buf =
+		load->verify.gens ? &slot->buf : &load->data[slot->op];
 	struct bio *bio = &slot->bio;
 
 	if (slot->op == BLKLOAD_FLUSH || slot->op == BLKLOAD_TRIM) {
 		bio_init(bio, NULL, NULL, 0, load->opf[slot->op]);
-	} else if (slot->bytes <= buf->chunk) {
+	} else if (slot->bytes <= buf->piece_bytes) {
 		bvec_set_page(&slot->vec, buf->vecs[0].bv_page, slot->bytes, 0);
 		bio_init(bio, NULL, &slot->vec, 1, load->opf[slot->op]);
 		bio->bi_vcnt = 1;
 	} else {
-		bio_init(bio, NULL, buf->vecs, buf->nr,
+		bio_init(bio, NULL, buf->vecs, buf->nr_vecs,
 			 load->opf[slot->op]);
-		bio->bi_vcnt = DIV_ROUND_UP(slot->bytes, buf->chunk);
+		bio->bi_vcnt = DIV_ROUND_UP(slot->bytes, buf->piece_bytes);
 	}
 	/* bio_init() with a device would associate a blkg, to be replaced. */
 	bio->bi_bdev = target->bdev;
 	bio_associate_blkg_from_css(bio, target->css);
-	bio->bi_iter.bi_sector = (target->base + slot->offset) >> SECTOR_SHIFT;
+	bio->bi_iter.bi_sector = (target->base_pos + slot->offset) >>
+				 SECTOR_SHIFT;
 	bio->bi_iter.bi_size = slot->bytes;
-	bio->bi_end_io = job_end_io;
-	if (slot->op == BLKLOAD_READ && !load->verify.gen)
+	bio->bi_end_io = blkload_job_end_io;
+	if (slot->op == BLKLOAD_READ && !load->verify.gens)
 		bio_set_unseen(bio);
 	if (slot->flags & BLKLOAD_RECORD_FUA)
 		bio->bi_opf |= REQ_FUA;
@@ -252,7 +257,7 @@ static void job_submit(struct blkload_job *job, struct blkload_slot *slot)
 	if (slot->flags & BLKLOAD_RECORD_ASYNC)
 		bio->bi_opf &= ~(REQ_SYNC | REQ_IDLE);
 
-	job->inflight++;
+	job->nr_in_flight++;
 	job->stats[slot->op].counts.issued++;
 	if (load->relayed)
 		blkload_relay_submit(bio);
@@ -260,7 +265,7 @@ static void job_submit(struct blkload_job *job, struct blkload_slot *slot)
 		submit_bio(bio);
 }
 
-static bool job_in_virtual_time(void)
+static bool blkload_is_virtual_time(void)
 {
 #ifdef CONFIG_UML_TIME_TRAVEL_SUPPORT
 	return time_travel_mode == TT_MODE_INFCPU;
@@ -274,20 +279,21 @@ static bool job_in_virtual_time(void)
  * A thread wakes up to 256 ns late, but its processor begins at @ready. Return
  * the time at which the cost is spent, ns.
  */
-static u64 job_book(struct blkload_job *job, u64 ready)
+static u64 blkload_job_book_cpu(struct blkload_job *job, u64 ready)
 {
 	struct blkload_run *run = job->run;
 	const struct blkload_measure *measure = &run->measure;
-	u64 *cpu_free = &run->cpu_free[job->number % blkload_run_cpus(run)];
-	u64 ns = run->opts.cputime, spread = ns / CPU_SPREAD, end;
+	u64 *cpu_free =
+		&run->cpu_free_ns[job->number % blkload_run_get_cpus(run)];
+	u64 ns = run->opts.cputime, spread = ns / BLKLOAD_CPU_SPREAD, end;
 
 	ns += blkload_rng_below(&job->cpu_rng, 2 * spread + 1) - spread;
 	spin_lock(&run->cpu_lock);
 	end = max(*cpu_free, ready) + ns;
 	*cpu_free = end;
-	if (end - measure->barrier >= measure->from &&
-	    end - measure->barrier < measure->to)
-		run->cpu_busy += ns;
+	if (end - measure->barrier_ns >= measure->from_ns &&
+	    end - measure->barrier_ns < measure->to_ns)
+		run->cpu_busy_ns += ns;
 	spin_unlock(&run->cpu_lock);
 	return end;
 }
@@ -296,46 +302,46 @@ static u64 job_book(struct blkload_job *job, u64 ready)
  * Sleep while the virtual processor spends the cost of a request that was due
  * at @ready.
  */
-static void job_spend(struct blkload_job *job, u64 ready)
+static void blkload_job_spend_cpu(struct blkload_job *job, u64 ready)
 {
-	ktime_t expires = ns_to_ktime(job_book(job, ready));
+	ktime_t expires = ns_to_ktime(blkload_job_book_cpu(job, ready));
 
 	set_current_state(TASK_IDLE);
 	schedule_hrtimeout_range(&expires, 0, HRTIMER_MODE_ABS);
-	job->now = ktime_get_ns();
+	job->now_ns = ktime_get_ns();
 }
 
 /*
- * Issue all requests that are due. Return when the next will be due, JOB_NEVER
+ * Issue all requests that are due. Return when the next will be due, BLKLOAD_NO_TIME_NS
  * if an end of I/O has to come first.
  */
-static u64 job_issue(struct blkload_job *job)
+static u64 blkload_job_issue(struct blkload_job *job)
 {
 	const struct blkload_opts *opts = &job->run->opts;
 	struct blkload_replay *replay = &job->run->load.replay;
 	unsigned long switches = current->nvcsw;
 	struct blk_plug plug;
-	u64 start = JOB_NEVER, intended;
+	u64 start = BLKLOAD_NO_TIME_NS, intended;
 	int ret;
 
 	blk_start_plug(&plug);
 	while (job->free.first) {
 		struct blkload_slot *slot;
 
-		start = blkload_request_start(job, job->free.first,
-					      &intended);
-		if (start > job->now)
+		start = blkload_request_start_ns(job, job->free.first,
+						 &intended);
+		if (start > job->now_ns)
 			break;
-		slot = job_get_free(job);
-		if (opts->cputime && job_in_virtual_time())
-			job_spend(job, max(start, slot->ended));
+		slot = blkload_job_get_free(job);
+		if (opts->cputime && blkload_is_virtual_time())
+			blkload_job_spend_cpu(job, max(start, slot->ended_ns));
 		blkload_request_fill(job, slot, intended);
-		job_submit(job, slot);
-		start = JOB_NEVER;
+		blkload_job_submit(job, slot);
+		start = BLKLOAD_NO_TIME_NS;
 		if (replay->file) {
 			ret = blkload_replay_advance(replay);
 			if (ret)
-				job_fail(job, ret);
+				blkload_job_fail(job, ret);
 		}
 		if (!job->run->load.random) {
 			/* A plug would merge requests; fio submits one by one. */
@@ -345,57 +351,58 @@ static u64 job_issue(struct blkload_job *job)
 		if (unlikely(current->nvcsw != switches)) {
 			/* submit_bio() slept, or the trace's file is slow. */
 			switches = current->nvcsw;
-			job_update(job);
+			blkload_job_update(job);
 		}
 	}
 	blk_finish_plug(&plug);
 	return start;
 }
 
-static void job_run(struct blkload_job *job)
+static void blkload_job_run(struct blkload_job *job)
 {
 	struct blkload_run *run = job->run;
 	const struct blkload_opts *opts = &run->opts;
-	u64 begin = run->measure.barrier + opts->startdelay;
+	u64 begin = run->measure.barrier_ns + opts->startdelay;
 	u64 start;
 	u32 i;
 
-	job_update(job);
-	while (job->now < begin && !job->finished) {
-		job_wait(job, begin);
-		job_update(job);
+	blkload_job_update(job);
+	while (job->now_ns < begin && !job->finished) {
+		blkload_job_wait(job, begin);
+		blkload_job_update(job);
 	}
-	job->stop_at = opts->runtime ? run->measure.barrier + run->measure.to :
-				       JOB_NEVER;
-	job->last_end = job->now;
-	job->pace.begin = begin;
+	job->stop_ns = opts->runtime ?
+			       run->measure.barrier_ns + run->measure.to_ns :
+			       BLKLOAD_NO_TIME_NS;
+	job->last_end_ns = job->now_ns;
+	job->pace.begin_ns = begin;
 	for (i = 0; i < opts->iodepth; i++) {
-		job->slots[i].ended = job->now;
-		job_put_free(job, &job->slots[i]);
+		job->slots[i].ended_ns = job->now_ns;
+		blkload_job_put_free(job, &job->slots[i]);
 	}
 	if (opts->rate_iops)
 		blkload_arrivals_init(&job->pace.arrivals, begin,
 				      opts->rate_iops, opts->poisson,
 				      &job->pace.rng);
-	run->load.replay.begin = begin;
+	run->load.replay.begin_ns = begin;
 	for (;;) {
-		start = job_issue(job);
-		if (job->finished && !job->inflight)
+		start = blkload_job_issue(job);
+		if (job->finished && !job->nr_in_flight)
 			return;
-		job_wait(job, start);
-		job_update(job);
-		job_reap(job);
+		blkload_job_wait(job, start);
+		blkload_job_update(job);
+		blkload_job_reap(job);
 	}
 }
 
-static int job_thread(void *data)
+static int blkload_job_thread(void *data)
 {
 	struct blkload_job *job = data;
 	struct blkload_run *run = job->run;
 	u16 ioprio = run->opts.ioprio;
 	int ret = 0;
 
-	if (job_in_virtual_time()) {
+	if (blkload_is_virtual_time()) {
 		sched_set_fifo(current);
 		/* A real-time task's default priority would be higher. */
 		ioprio = ioprio ?: IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE,
@@ -406,20 +413,20 @@ static int job_thread(void *data)
 		ret = set_task_ioprio(current, ioprio);
 	blkload_run_job_ready();
 	if (ret)
-		job_fail(job, ret);
+		blkload_job_fail(job, ret);
 	else
-		job_run(job);
+		blkload_job_run(job);
 	kthread_associate_blkcg(NULL);
-	/* The last job_end_io() may still be about to wake this thread. */
+	/* The last blkload_job_end_io() may still be about to wake this thread. */
 	synchronize_rcu();
 	blkload_run_job_ended(run);
 	return 0;
 }
 
-static int job_init_slots(struct blkload_job *job)
+static int blkload_job_init_slots(struct blkload_job *job)
 {
 	struct blkload_run *run = job->run;
-	u32 max_bs = blkload_max_bs(&run->opts), i;
+	u32 max_bs = blkload_get_bs_max(&run->opts), i;
 	int ret;
 
 	job->slots = kvcalloc(run->opts.iodepth, sizeof(*job->slots),
@@ -430,14 +437,15 @@ static int job_init_slots(struct blkload_job *job)
 		struct blkload_slot *slot = &job->slots[i];
 
 		slot->job = job;
-		if (!run->load.verify.gen)
+		if (!run->load.verify.gens)
 			continue;
 		ret = blkload_buf_init(&slot->buf, max_bs, false);
 		if (ret)
 			return ret;
-		slot->seen = kvcalloc(max_bs / run->load.min_bs,
-				      sizeof(*slot->seen), GFP_KERNEL);
-		if (!slot->seen)
+		slot->seen_gens = kvcalloc(max_bs / run->load.bs_min,
+					   sizeof(*slot->seen_gens),
+					   GFP_KERNEL);
+		if (!slot->seen_gens)
 			return -ENOMEM;
 	}
 	return 0;
@@ -466,21 +474,21 @@ struct blkload_job *blkload_job_create(struct blkload_run *run, u32 number)
 	job->run = run;
 	job->number = number;
 	job->free.tail = &job->free.first;
-	init_llist_head(&job->done);
+	init_llist_head(&job->ended);
 	blkload_rng_seed(&job->pace.rng, opts->randseed, number);
 	blkload_rng_seed(&job->cpu_rng, ~opts->randseed, number);
 
-	known = opts->runtime ? run->measure.to : run->measure.from;
+	known = opts->runtime ? run->measure.to_ns : run->measure.from_ns;
 	for_each_set_bit(op, &ops, BLKLOAD_NR_OPS) {
 		ret = blkload_stats_init(&job->stats[op], &run->measure, known);
 		if (ret)
 			goto free;
 	}
-	ret = job_init_slots(job);
+	ret = blkload_job_init_slots(job);
 	if (ret)
 		goto free;
-	task = kthread_create(job_thread, job, "blkload/%s.%u", run->name,
-			      number);
+	task = kthread_create(blkload_job_thread, job, "blkload/%s.%u",
+			      run->name, number);
 	if (IS_ERR(task)) {
 		ret = PTR_ERR(task);
 		goto free;
@@ -505,7 +513,7 @@ void blkload_job_release_io(struct blkload_job *job)
 		return;
 	for (i = 0; i < job->run->opts.iodepth; i++) {
 		blkload_buf_free(&job->slots[i].buf);
-		kvfree(job->slots[i].seen);
+		kvfree(job->slots[i].seen_gens);
 	}
 	kvfree(job->slots);
 	job->slots = NULL;

@@ -74,29 +74,29 @@
 DEFINE_MUTEX(blkload_lock);
 
 /* All tenants, sorted by name. */
-static LIST_HEAD(tenants);
+static LIST_HEAD(blkload_tenants);
 
-static const char *tenant_name(struct blkload_tenant *tenant)
+static const char *blkload_tenant_name(struct blkload_tenant *tenant)
 {
 	return config_item_name(&tenant->item);
 }
 
 /**
- * blkload_run_after - find the next results in the order of tenants' names
+ * blkload_find_run_after - find the next results in the order of tenants' names
  * @name: name after which to search, "" to begin
  *
  * Return: the run of the first tenant behind @name whose last run is done,
  * with a reference, or NULL.
  */
-struct blkload_run *blkload_run_after(const char *name)
+struct blkload_run *blkload_find_run_after(const char *name)
 {
 	struct blkload_run *run = NULL;
 	struct blkload_tenant *tenant;
 
 	mutex_lock(&blkload_lock);
-	list_for_each_entry(tenant, &tenants, link) {
-		if (strcmp(tenant_name(tenant), name) <= 0 || !tenant->run ||
-		    !blkload_run_done(tenant->run))
+	list_for_each_entry(tenant, &blkload_tenants, link) {
+		if (strcmp(blkload_tenant_name(tenant), name) <= 0 ||
+		    !tenant->run || !blkload_run_is_done(tenant->run))
 			continue;
 		run = tenant->run;
 		blkload_run_get(run);
@@ -107,14 +107,15 @@ struct blkload_run *blkload_run_after(const char *name)
 }
 
 /* Create the runs of all tenants, in @runs, or none. */
-static int create_runs(struct list_head *runs)
+static int blkload_create_runs(struct list_head *runs)
 {
 	struct blkload_tenant *tenant;
 	struct blkload_run *run, *next;
 	int ret;
 
-	list_for_each_entry(tenant, &tenants, link) {
-		run = blkload_run_create(tenant_name(tenant), &tenant->opts);
+	list_for_each_entry(tenant, &blkload_tenants, link) {
+		run = blkload_run_create(blkload_tenant_name(tenant),
+					 &tenant->opts);
 		if (IS_ERR(run)) {
 			ret = PTR_ERR(run);
 			goto undo;
@@ -131,23 +132,23 @@ undo:
 	return ret;
 }
 
-static int start_all(void)
+static int blkload_start_tenants(void)
 {
 	struct blkload_tenant *tenant;
 	struct blkload_run *run;
 	LIST_HEAD(runs);
 	int ret;
 
-	if (!blkload_idle())
+	if (!blkload_is_idle())
 		return -EBUSY;
-	if (list_empty(&tenants))
+	if (list_empty(&blkload_tenants))
 		return -ENOENT;
-	ret = create_runs(&runs);
+	ret = blkload_create_runs(&runs);
 	if (ret)
 		return ret;
 	/* There is one run per tenant, in the same order. */
 	run = list_first_entry(&runs, struct blkload_run, link);
-	list_for_each_entry(tenant, &tenants, link) {
+	list_for_each_entry(tenant, &blkload_tenants, link) {
 		blkload_run_put(tenant->run);
 		tenant->run = run;
 		run = list_next_entry(run, link);
@@ -157,60 +158,60 @@ static int start_all(void)
 }
 
 /* Accept "1" and nothing else. */
-static int parse_one(const char *page)
+static int blkload_parse_one(const char *page)
 {
 	return sysfs_streq(page, "1") ? 0 : -EINVAL;
 }
 
-static ssize_t root_start_store(struct config_item *item, const char *page,
-				size_t count)
+static ssize_t blkload_root_start_store(struct config_item *item,
+					const char *page, size_t count)
 {
 	int ret;
 
-	ret = parse_one(page);
+	ret = blkload_parse_one(page);
 	if (ret)
 		return ret;
 	mutex_lock(&blkload_lock);
-	ret = start_all();
+	ret = blkload_start_tenants();
 	mutex_unlock(&blkload_lock);
 	return ret ?: count;
 }
-CONFIGFS_ATTR_WO(root_, start);
+CONFIGFS_ATTR_WO(blkload_root_, start);
 
-static ssize_t root_stop_store(struct config_item *item, const char *page,
-			       size_t count)
+static ssize_t blkload_root_stop_store(struct config_item *item,
+				       const char *page, size_t count)
 {
 	struct blkload_tenant *tenant;
 	int ret;
 
-	ret = parse_one(page);
+	ret = blkload_parse_one(page);
 	if (ret)
 		return ret;
 	mutex_lock(&blkload_lock);
-	list_for_each_entry(tenant, &tenants, link)
-		if (tenant->run && !blkload_run_done(tenant->run))
+	list_for_each_entry(tenant, &blkload_tenants, link)
+		if (tenant->run && !blkload_run_is_done(tenant->run))
 			blkload_run_stop(tenant->run);
 	mutex_unlock(&blkload_lock);
 	return count;
 }
-CONFIGFS_ATTR_WO(root_, stop);
+CONFIGFS_ATTR_WO(blkload_root_, stop);
 
-static ssize_t root_wait_show(struct config_item *item, char *page)
+static ssize_t blkload_root_wait_show(struct config_item *item, char *page)
 {
 	int ret;
 
 	ret = blkload_wait_idle();
 	return ret ?: sysfs_emit(page, "done\n");
 }
-CONFIGFS_ATTR_RO(root_, wait);
+CONFIGFS_ATTR_RO(blkload_root_, wait);
 
-static ssize_t root_state_show(struct config_item *item, char *page)
+static ssize_t blkload_root_state_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%s\n", blkload_idle() ? "idle" : "running");
+	return sysfs_emit(page, "%s\n", blkload_is_idle() ? "idle" : "running");
 }
-CONFIGFS_ATTR_RO(root_, state);
+CONFIGFS_ATTR_RO(blkload_root_, state);
 
-static ssize_t root_align_show(struct config_item *item, char *page)
+static ssize_t blkload_root_align_show(struct config_item *item, char *page)
 {
 	u64 second = roundup_u64(ktime_get_ns() + 1, NSEC_PER_SEC);
 	ktime_t expires = ns_to_ktime(second);
@@ -222,19 +223,19 @@ static ssize_t root_align_show(struct config_item *item, char *page)
 	} while (!signal_pending(current));
 	return -ERESTARTSYS;
 }
-CONFIGFS_ATTR_RO(root_, align);
+CONFIGFS_ATTR_RO(blkload_root_, align);
 
-static struct configfs_attribute *root_attrs[] = {
-	&root_attr_start,
-	&root_attr_stop,
-	&root_attr_wait,
-	&root_attr_state,
-	&root_attr_align,
+static struct configfs_attribute *blkload_root_attrs[] = {
+	&blkload_root_attr_start,
+	&blkload_root_attr_stop,
+	&blkload_root_attr_wait,
+	&blkload_root_attr_state,
+	&blkload_root_attr_align,
 	NULL,
 };
 
 /* Return whether a name is valid: it is a field of the results. */
-static bool name_is_valid(const char *name)
+static bool blkload_is_name_valid(const char *name)
 {
 	for (; *name; name++)
 		if (!isgraph(*name))
@@ -242,12 +243,12 @@ static bool name_is_valid(const char *name)
 	return true;
 }
 
-static struct config_item *root_make_item(struct config_group *group,
-					  const char *name)
+static struct config_item *blkload_root_make_item(struct config_group *group,
+						  const char *name)
 {
 	struct blkload_tenant *tenant, *pos;
 
-	if (!name_is_valid(name))
+	if (!blkload_is_name_valid(name))
 		return ERR_PTR(-EINVAL);
 	tenant = kzalloc(sizeof(*tenant), GFP_KERNEL);
 	if (!tenant)
@@ -260,16 +261,16 @@ static struct config_item *root_make_item(struct config_group *group,
 	blkload_opts_init(&tenant->opts);
 
 	mutex_lock(&blkload_lock);
-	list_for_each_entry(pos, &tenants, link)
-		if (strcmp(tenant_name(pos), name) > 0)
+	list_for_each_entry(pos, &blkload_tenants, link)
+		if (strcmp(blkload_tenant_name(pos), name) > 0)
 			break;
 	list_add_tail(&tenant->link, &pos->link);
 	mutex_unlock(&blkload_lock);
 	return &tenant->item;
 }
 
-static void root_drop_item(struct config_group *group,
-			   struct config_item *item)
+static void blkload_root_drop_item(struct config_group *group,
+				   struct config_item *item)
 {
 	struct blkload_tenant *tenant =
 		container_of(item, struct blkload_tenant, item);
@@ -289,22 +290,22 @@ static void root_drop_item(struct config_group *group,
 	config_item_put(item);
 }
 
-static struct configfs_group_operations root_group_ops = {
-	.make_item	= root_make_item,
-	.drop_item	= root_drop_item,
+static struct configfs_group_operations blkload_root_group_ops = {
+	.make_item	= blkload_root_make_item,
+	.drop_item	= blkload_root_drop_item,
 };
 
-static const struct config_item_type root_type = {
+static const struct config_item_type blkload_root_type = {
 	.ct_owner	= THIS_MODULE,
-	.ct_group_ops	= &root_group_ops,
-	.ct_attrs	= root_attrs,
+	.ct_group_ops	= &blkload_root_group_ops,
+	.ct_attrs	= blkload_root_attrs,
 };
 
 static struct configfs_subsystem blkload_subsys = {
 	.su_group = {
 		.cg_item = {
 			.ci_namebuf	= "blkload",
-			.ci_type	= &root_type,
+			.ci_type	= &blkload_root_type,
 		},
 	},
 };

@@ -9,23 +9,23 @@
 #include <linux/types.h>
 
 /* Enough for nested groups; an attribute's file holds a page at most. */
-#define BLKLOAD_PATH_LEN	1024
+#define BLKLOAD_PATH_BYTES	1024
 
 /* Request sizes: one sector, and a size that a bio's 32 bits hold easily. */
-#define BLKLOAD_MIN_BS		512U
-#define BLKLOAD_MAX_BS		(32U << 20)
+#define BLKLOAD_BS_MIN		512U
+#define BLKLOAD_BS_MAX		(32U << 20)
 
 /* Sizes in a mix of bssplit. */
-#define BLKLOAD_MAX_SPLIT	16
+#define BLKLOAD_SPLITS_MAX	16
 
 /* Three years. Sums of a few of them stay far inside 63 bits of ns. */
-#define BLKLOAD_MAX_NS		(100000000ULL * NSEC_PER_SEC)
+#define BLKLOAD_TIME_NS_MAX		(100000000ULL * NSEC_PER_SEC)
 
 /*
  * More threads are not needed to load any device. Each has at most one virtual
  * processor.
  */
-#define BLKLOAD_MAX_JOBS	64
+#define BLKLOAD_JOBS_MAX	64
 
 /* Decimal fractions are kept in millionths. */
 #define BLKLOAD_MILLION		1000000U
@@ -68,8 +68,8 @@ struct blkload_split {
 /* The options of a tenant. A number in an attribute is a u64 here. */
 struct blkload_opts {
 	/* Device and region of the requests, and the cgroup to charge. */
-	char device[BLKLOAD_PATH_LEN]; /* path of the device, "" if not set */
-	char cgroup[BLKLOAD_PATH_LEN]; /* path of the cgroup in io's hierarchy */
+	char device[BLKLOAD_PATH_BYTES]; /* path of the device, "" if not set */
+	char cgroup[BLKLOAD_PATH_BYTES]; /* path of the cgroup in io's hierarchy */
 	u64 offset;		/* first byte of the region */
 	u64 size;		/* bytes of the region; 0 = up to the device's end */
 
@@ -89,7 +89,7 @@ struct blkload_opts {
 	u32 range_low;		/* smallest size of bsrange, bytes, 0 if not set */
 	u32 range_high;		/* largest size of bsrange, bytes */
 	u32 nr_splits;		/* number of sizes in @split, 0 if not set */
-	struct blkload_split split[BLKLOAD_MAX_SPLIT]; /* sizes of bssplit */
+	struct blkload_split split[BLKLOAD_SPLITS_MAX]; /* sizes of bssplit */
 	enum blkload_shape shape; /* distribution of random offsets */
 	u32 shape_arg;		/* theta of zipf, h of pareto, millionths */
 	u64 randseed;		/* seed of all random numbers */
@@ -114,7 +114,7 @@ struct blkload_opts {
 	u64 window;		/* width of a window of the time series, ns */
 
 	/* A trace to be replayed instead. */
-	char trace[BLKLOAD_PATH_LEN]; /* path of the compact trace, "" for none */
+	char trace[BLKLOAD_PATH_BYTES]; /* path of the compact trace, "" for none */
 	bool timed;		/* whether replayed at its times; else closed loop */
 	u64 speed;		/* speed of a timed replay, in thousandths */
 	bool scale;		/* whether addresses are scaled, not wrapped */

@@ -23,12 +23,12 @@
  * Ranges of theta and h. Near 0 and 1 powers leave the range of fixed point,
  * and measured loads have no such values.
  */
-#define BLKLOAD_MIN_THETA	10000U		/* 0.01 */
-#define BLKLOAD_MAX_THETA	10000000U	/* 10 */
-#define BLKLOAD_MIN_H		10000U		/* 0.01 */
-#define BLKLOAD_MAX_H		990000U		/* 0.99 */
+#define BLKLOAD_THETA_MIN	10000U		/* 0.01 */
+#define BLKLOAD_THETA_MAX	10000000U	/* 10 */
+#define BLKLOAD_H_MIN		10000U		/* 0.01 */
+#define BLKLOAD_H_MAX		990000U		/* 0.99 */
 
-static const char * const rw_names[BLKLOAD_NR_RWS] = {
+static const char * const blkload_rw_names[BLKLOAD_NR_RWS] = {
 	[BLKLOAD_RW_READ]	= "read",
 	[BLKLOAD_RW_WRITE]	= "write",
 	[BLKLOAD_RW_RANDREAD]	= "randread",
@@ -60,7 +60,7 @@ void blkload_opts_init(struct blkload_opts *opts)
 }
 
 /* Parse the decimal number at *s; *s then points behind its last digit. */
-static int parse_digits(const char **s, u64 *value)
+static int blkload_parse_digits(const char **s, u64 *value)
 {
 	u64 v = 0;
 
@@ -74,14 +74,14 @@ static int parse_digits(const char **s, u64 *value)
 	return 0;
 }
 
-/* Parse a number of bytes with its suffix, like parse_digits(). */
-static int parse_bytes_at(const char **s, u64 *bytes)
+/* Parse a number of bytes with its suffix, like blkload_parse_digits(). */
+static int blkload_parse_bytes_at(const char **s, u64 *bytes)
 {
 	unsigned int shift = 0;
 	u64 v;
 	int ret;
 
-	ret = parse_digits(s, &v);
+	ret = blkload_parse_digits(s, &v);
 	if (ret)
 		return ret;
 	switch (tolower(**s)) {
@@ -101,7 +101,7 @@ static int parse_bytes_at(const char **s, u64 *bytes)
 	return 0;
 }
 
-static int store_in_range(u64 v, u64 min, u64 max, u64 *value)
+static int blkload_store_in_range(u64 v, u64 min, u64 max, u64 *value)
 {
 	if (v < min || v > max)
 		return -ERANGE;
@@ -123,10 +123,10 @@ int blkload_parse_number(const char *s, u64 min, u64 max, u64 *value)
 	u64 v;
 	int ret;
 
-	ret = parse_digits(&s, &v);
+	ret = blkload_parse_digits(&s, &v);
 	if (ret)
 		return ret;
-	return *s ? -EINVAL : store_in_range(v, min, max, value);
+	return *s ? -EINVAL : blkload_store_in_range(v, min, max, value);
 }
 
 /**
@@ -143,10 +143,10 @@ int blkload_parse_bytes(const char *s, u64 min, u64 max, u64 *bytes)
 	u64 v;
 	int ret;
 
-	ret = parse_bytes_at(&s, &v);
+	ret = blkload_parse_bytes_at(&s, &v);
 	if (ret)
 		return ret;
-	return *s ? -EINVAL : store_in_range(v, min, max, bytes);
+	return *s ? -EINVAL : blkload_store_in_range(v, min, max, bytes);
 }
 
 /**
@@ -174,7 +174,7 @@ int blkload_parse_time(const char *s, u64 unit, u64 min, u64 max, u64 *ns)
 	u64 v;
 	int ret;
 
-	ret = parse_digits(&s, &v);
+	ret = blkload_parse_digits(&s, &v);
 	if (ret)
 		return ret;
 	if (*s) {
@@ -187,7 +187,7 @@ int blkload_parse_time(const char *s, u64 unit, u64 min, u64 max, u64 *ns)
 	}
 	if (check_mul_overflow(v, unit, &v))
 		return -ERANGE;
-	return store_in_range(v, min, max, ns);
+	return blkload_store_in_range(v, min, max, ns);
 }
 
 /**
@@ -212,7 +212,7 @@ int blkload_format_time(char *buf, size_t len, u64 ns, u64 unit)
 /**
  * blkload_parse_path - parse a path
  * @s: the text; an absolute path, or "" for none
- * @path: BLKLOAD_PATH_LEN bytes
+ * @path: BLKLOAD_PATH_BYTES bytes
  *
  * Return: 0, -EINVAL or -ERANGE.
  */
@@ -220,9 +220,9 @@ int blkload_parse_path(const char *s, char *path)
 {
 	if (*s && *s != '/')
 		return -EINVAL;
-	if (strlen(s) >= BLKLOAD_PATH_LEN)
+	if (strlen(s) >= BLKLOAD_PATH_BYTES)
 		return -ERANGE;
-	strscpy(path, s, BLKLOAD_PATH_LEN);
+	strscpy(path, s, BLKLOAD_PATH_BYTES);
 	return 0;
 }
 
@@ -235,7 +235,7 @@ int blkload_parse_path(const char *s, char *path)
  */
 int blkload_parse_rw(const char *s, enum blkload_rw *rw)
 {
-	int i = match_string(rw_names, ARRAY_SIZE(rw_names), s);
+	int i = match_string(blkload_rw_names, ARRAY_SIZE(blkload_rw_names), s);
 
 	if (i < 0)
 		return -EINVAL;
@@ -251,7 +251,7 @@ int blkload_parse_rw(const char *s, enum blkload_rw *rw)
  */
 const char *blkload_rw_name(enum blkload_rw rw)
 {
-	return rw_names[rw];
+	return blkload_rw_names[rw];
 }
 
 /**
@@ -309,18 +309,18 @@ int blkload_format_ioprio(char *buf, size_t len, u16 ioprio)
 	}
 }
 
-/* Parse a request size, a multiple of the sector, like parse_digits(). */
-static int parse_bs_at(const char **s, u32 *bs)
+/* Parse a request size, a multiple of the sector, like blkload_parse_digits(). */
+static int blkload_parse_bs_at(const char **s, u32 *bs)
 {
 	u64 v;
 	int ret;
 
-	ret = parse_bytes_at(s, &v);
+	ret = blkload_parse_bytes_at(s, &v);
 	if (ret)
 		return ret;
-	if (v < BLKLOAD_MIN_BS || v > BLKLOAD_MAX_BS)
+	if (v < BLKLOAD_BS_MIN || v > BLKLOAD_BS_MAX)
 		return -ERANGE;
-	if (v % BLKLOAD_MIN_BS)
+	if (v % BLKLOAD_BS_MIN)
 		return -EINVAL;
 	*bs = v;
 	return 0;
@@ -338,7 +338,7 @@ int blkload_parse_bs(const char *s, struct blkload_opts *opts)
 	u32 bs;
 	int ret;
 
-	ret = parse_bs_at(&s, &bs);
+	ret = blkload_parse_bs_at(&s, &bs);
 	if (ret)
 		return ret;
 	if (*s)
@@ -363,12 +363,12 @@ int blkload_parse_range(const char *s, struct blkload_opts *opts)
 	int ret;
 
 	if (*s) {
-		ret = parse_bs_at(&s, &low);
+		ret = blkload_parse_bs_at(&s, &low);
 		if (ret)
 			return ret;
 		if (*s++ != '-')
 			return -EINVAL;
-		ret = parse_bs_at(&s, &high);
+		ret = blkload_parse_bs_at(&s, &high);
 		if (ret)
 			return ret;
 		if (*s)
@@ -391,7 +391,7 @@ int blkload_parse_range(const char *s, struct blkload_opts *opts)
  */
 int blkload_parse_split(const char *s, struct blkload_opts *opts)
 {
-	struct blkload_split split[BLKLOAD_MAX_SPLIT] = {};
+	struct blkload_split split[BLKLOAD_SPLITS_MAX] = {};
 	u32 nr = 0, sum = 0;
 	u64 percent;
 	int ret;
@@ -401,12 +401,12 @@ int blkload_parse_split(const char *s, struct blkload_opts *opts)
 			return -ERANGE;
 		if (nr && *s++ != ':')
 			return -EINVAL;
-		ret = parse_bs_at(&s, &split[nr].bytes);
+		ret = blkload_parse_bs_at(&s, &split[nr].bytes);
 		if (ret)
 			return ret;
 		if (*s++ != '/')
 			return -EINVAL;
-		ret = parse_digits(&s, &percent);
+		ret = blkload_parse_digits(&s, &percent);
 		if (ret)
 			return ret;
 		if (!percent || percent > 100)
@@ -444,13 +444,13 @@ int blkload_format_split(char *buf, size_t len,
 }
 
 /* Parse a decimal number with at most six places, in millionths. */
-static int parse_millionths(const char *s, u32 min, u32 max, u32 *value)
+static int blkload_parse_millionths(const char *s, u32 min, u32 max, u32 *value)
 {
 	u32 place = BLKLOAD_MILLION / 10;
 	u64 v;
 	int ret;
 
-	ret = parse_digits(&s, &v);
+	ret = blkload_parse_digits(&s, &v);
 	if (ret)
 		return ret;
 	if (v > max / BLKLOAD_MILLION)
@@ -489,16 +489,17 @@ int blkload_parse_shape(const char *s, struct blkload_opts *opts)
 	}
 	n = str_has_prefix(s, "zipf:");
 	if (n) {
-		ret = parse_millionths(s + n, BLKLOAD_MIN_THETA,
-				       BLKLOAD_MAX_THETA, &opts->shape_arg);
+		ret = blkload_parse_millionths(s + n, BLKLOAD_THETA_MIN,
+					       BLKLOAD_THETA_MAX,
+					       &opts->shape_arg);
 		if (!ret)
 			opts->shape = BLKLOAD_ZIPF;
 		return ret;
 	}
 	n = str_has_prefix(s, "pareto:");
 	if (n) {
-		ret = parse_millionths(s + n, BLKLOAD_MIN_H, BLKLOAD_MAX_H,
-				       &opts->shape_arg);
+		ret = blkload_parse_millionths(s + n, BLKLOAD_H_MIN,
+					       BLKLOAD_H_MAX, &opts->shape_arg);
 		if (!ret)
 			opts->shape = BLKLOAD_PARETO;
 		return ret;
@@ -531,12 +532,12 @@ int blkload_format_shape(char *buf, size_t len,
 }
 
 /**
- * blkload_min_bs - return the smallest request size of the options
+ * blkload_get_bs_min - return the smallest request size of the options
  * @opts: the options
  *
  * Return: bytes.
  */
-u32 blkload_min_bs(const struct blkload_opts *opts)
+u32 blkload_get_bs_min(const struct blkload_opts *opts)
 {
 	u32 i, bytes;
 
@@ -551,12 +552,12 @@ u32 blkload_min_bs(const struct blkload_opts *opts)
 }
 
 /**
- * blkload_max_bs - return the largest request size of the options
+ * blkload_get_bs_max - return the largest request size of the options
  * @opts: the options
  *
  * Return: bytes.
  */
-u32 blkload_max_bs(const struct blkload_opts *opts)
+u32 blkload_get_bs_max(const struct blkload_opts *opts)
 {
 	u32 i, bytes;
 

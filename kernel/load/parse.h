@@ -30,7 +30,7 @@ int blkload_format_shape(char *buf, size_t len,
 			 const struct blkload_opts *opts);
 int blkload_format_ioprio(char *buf, size_t len, u16 ioprio);
 
-u32 blkload_min_bs(const struct blkload_opts *opts);
-u32 blkload_max_bs(const struct blkload_opts *opts);
+u32 blkload_get_bs_min(const struct blkload_opts *opts);
+u32 blkload_get_bs_max(const struct blkload_opts *opts);
 
 #endif /* BLKLOAD_PARSE_H */

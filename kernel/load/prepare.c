@@ -35,26 +35,26 @@
  * flight: then there is always a place for a write that overlaps no other
  * write.
  */
-#define VERIFY_ROOM	2
+#define BLKLOAD_VERIFY_ROOM	2
 
 /* Tries of a bio. One is enough unless memory is short; each failure waits 1 ms. */
-#define BLKG_TRIES	1000
+#define BLKLOAD_BLKG_TRIES_MAX	1000
 
 /*
  * Find the css at a path of a version 1 hierarchy. cgroup_get_from_path()
  * supports only the version 2 hierarchy.
  */
-static struct cgroup_subsys_state *run_css_v1(const char *path)
+static struct cgroup_subsys_state *blkload_find_css_v1(const char *path)
 {
 	struct cgroup_subsys_state *pos, *css = ERR_PTR(-ENOENT);
 	char *name;
 
-	name = kmalloc(BLKLOAD_PATH_LEN, GFP_KERNEL);
+	name = kmalloc(BLKLOAD_PATH_BYTES, GFP_KERNEL);
 	if (!name)
 		return ERR_PTR(-ENOMEM);
 	rcu_read_lock();
 	css_for_each_descendant_pre(pos, blkcg_root_css) {
-		if (cgroup_path(pos->cgroup, name, BLKLOAD_PATH_LEN) < 0 ||
+		if (cgroup_path(pos->cgroup, name, BLKLOAD_PATH_BYTES) < 0 ||
 		    strcmp(name, path))
 			continue;
 		if (css_tryget_online(pos)) {
@@ -71,13 +71,13 @@ static struct cgroup_subsys_state *run_css_v1(const char *path)
  * Find the css to which a process in the cgroup at a path is charged: on
  * version 2 that of the nearest group for which io is enabled.
  */
-static struct cgroup_subsys_state *run_css(const char *path)
+static struct cgroup_subsys_state *blkload_find_css(const char *path)
 {
 	struct cgroup_subsys_state *css;
 	struct cgroup *cgrp;
 
 	if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
-		return run_css_v1(path);
+		return blkload_find_css_v1(path);
 	cgrp = cgroup_get_from_path(path);
 	if (IS_ERR(cgrp))
 		return ERR_CAST(cgrp);
@@ -87,14 +87,14 @@ static struct cgroup_subsys_state *run_css(const char *path)
 }
 
 /* Find the css to which the requests are charged. */
-static int run_find_css(struct blkload_run *run)
+static int blkload_run_find_css(struct blkload_run *run)
 {
 	char *path = run->opts.cgroup;
 	size_t len = strlen(path);
 
 	while (len > 1 && path[len - 1] == '/')
 		path[--len] = '\0';
-	run->target.css = run_css(len ? path : "/");
+	run->target.css = blkload_find_css(len ? path : "/");
 	if (IS_ERR(run->target.css)) {
 		int ret = PTR_ERR(run->target.css);
 
@@ -106,7 +106,7 @@ static int run_find_css(struct blkload_run *run)
 }
 
 /* Set the operations of the load. */
-static void run_find_ops(struct blkload_run *run)
+static void blkload_run_set_ops(struct blkload_run *run)
 {
 	struct blkload_opts *opts = &run->opts;
 	struct blkload_load *load = &run->load;
@@ -142,7 +142,7 @@ static void run_find_ops(struct blkload_run *run)
 }
 
 /* Set the flags with which each operation is submitted. */
-static void run_find_opf(struct blkload_run *run)
+static void blkload_run_set_opf(struct blkload_run *run)
 {
 	struct blkload_load *load = &run->load;
 	/* As direct I/O of a process, which waits for it. */
@@ -158,7 +158,7 @@ static void run_find_opf(struct blkload_run *run)
 }
 
 /* Check the options that do not depend on the device. */
-static int run_check_opts(const struct blkload_run *run)
+static int blkload_run_check_opts(const struct blkload_run *run)
 {
 	const struct blkload_opts *opts = &run->opts;
 	u32 i;
@@ -185,7 +185,7 @@ static int run_check_opts(const struct blkload_run *run)
 		return -EINVAL;
 	}
 	for (i = 0; opts->verify && i < opts->nr_splits; i++) {
-		if (opts->split[i].bytes % run->load.min_bs) {
+		if (opts->split[i].bytes % run->load.bs_min) {
 			pr_err("%s: verify needs sizes that are multiples of the smallest\n",
 			       run->name);
 			return -EINVAL;
@@ -195,7 +195,7 @@ static int run_check_opts(const struct blkload_run *run)
 }
 
 /* Return whether all sizes are multiples of the logical block. */
-static bool run_bs_fits(const struct blkload_opts *opts, u32 block)
+static bool blkload_bs_fits_block(const struct blkload_opts *opts, u32 block)
 {
 	u32 i;
 
@@ -214,7 +214,7 @@ static bool run_bs_fits(const struct blkload_opts *opts, u32 block)
 }
 
 /* Check the load against the device and find its region. */
-static int run_check_device(struct blkload_run *run)
+static int blkload_run_check_device(struct blkload_run *run)
 {
 	const struct blkload_opts *opts = &run->opts;
 	struct blkload_target *target = &run->target;
@@ -231,7 +231,7 @@ static int run_check_device(struct blkload_run *run)
 		pr_err("%s: %s cannot trim\n", run->name, opts->device);
 		return -EOPNOTSUPP;
 	}
-	if (!run_bs_fits(opts, block) || opts->offset & (block - 1)) {
+	if (!blkload_bs_fits_block(opts, block) || opts->offset & (block - 1)) {
 		pr_err("%s: bs and offset must be multiples of %u, the block size of %s\n",
 		       run->name, block, opts->device);
 		return -EINVAL;
@@ -241,11 +241,11 @@ static int run_check_device(struct blkload_run *run)
 		       run->name, opts->device);
 		return -ERANGE;
 	}
-	target->base = opts->offset;
+	target->base_pos = opts->offset;
 	target->bytes = opts->size ?: capacity - opts->offset;
-	room = load->replay.file ? block : blkload_max_bs(opts);
+	room = load->replay.file ? block : blkload_get_bs_max(opts);
 	if (opts->verify)
-		room *= VERIFY_ROOM * opts->iodepth * opts->numjobs;
+		room *= BLKLOAD_VERIFY_ROOM * opts->iodepth * opts->numjobs;
 	if (target->bytes < room) {
 		pr_err("%s: the region has %llu bytes, the load needs %llu\n",
 		       run->name, target->bytes, room);
@@ -253,7 +253,7 @@ static int run_check_device(struct blkload_run *run)
 	}
 	if (load->replay.file)
 		blkload_fit_init(&load->replay.fit, block, target->bytes,
-				 load->replay.facts.end, opts->scale);
+				 load->replay.facts.end_pos, opts->scale);
 	return 0;
 }
 
@@ -264,11 +264,11 @@ static int run_check_device(struct blkload_run *run)
  * thousand cgroups that begin at one instant, half would be charged too
  * little.
  */
-static int run_make_blkg(struct blkload_run *run)
+static int blkload_run_make_blkg(struct blkload_run *run)
 {
 	unsigned int i;
 
-	for (i = 0; i < BLKG_TRIES; i++) {
+	for (i = 0; i < BLKLOAD_BLKG_TRIES_MAX; i++) {
 		struct bio bio;
 		bool made;
 
@@ -285,7 +285,7 @@ static int run_make_blkg(struct blkload_run *run)
 }
 
 /* Open the device. */
-static int run_open(struct blkload_run *run)
+static int blkload_run_open(struct blkload_run *run)
 {
 	bool write = run->load.ops & ~BIT(BLKLOAD_READ);
 	struct file *file;
@@ -303,7 +303,7 @@ static int run_open(struct blkload_run *run)
 }
 
 /* Close the device synchronously: at the end of the run, not later. */
-static void run_close(struct blkload_run *run)
+static void blkload_run_close(struct blkload_run *run)
 {
 	if (!run->target.file)
 		return;
@@ -316,30 +316,30 @@ static void run_close(struct blkload_run *run)
 }
 
 /* Allocate the memory that requests need. */
-static int run_alloc(struct blkload_run *run)
+static int blkload_run_alloc(struct blkload_run *run)
 {
 	const struct blkload_opts *opts = &run->opts;
 	struct blkload_target *target = &run->target;
 	struct blkload_load *load = &run->load;
 	u32 block = bdev_logical_block_size(target->bdev);
 	u32 max_bs = load->replay.file ?
-		     blkload_replay_max_bytes(&load->replay, block) :
-		     blkload_max_bs(opts);
+			     blkload_replay_bytes_max(&load->replay, block) :
+			     blkload_get_bs_max(opts);
 	enum blkload_op op;
 	int ret;
 
 	if (load->random && opts->shape != BLKLOAD_UNIFORM) {
 		load->dist = blkload_dist_create(opts->shape, opts->shape_arg,
 						 div_u64(target->bytes,
-							 load->min_bs));
+							 load->bs_min));
 		if (!load->dist)
 			return -ENOMEM;
 	}
 	if (!(load->ops & (BIT(BLKLOAD_READ) | BIT(BLKLOAD_WRITE))))
 		return 0;
 	if (opts->verify)
-		return blkload_verify_init(&load->verify, target->base,
-					   target->bytes, load->min_bs, block,
+		return blkload_verify_init(&load->verify, target->base_pos,
+					   target->bytes, load->bs_min, block,
 					   opts->randseed);
 	for (op = BLKLOAD_READ; op <= BLKLOAD_WRITE; op++) {
 		if (!(load->ops & BIT(op)))
@@ -370,7 +370,7 @@ void blkload_run_release_io(struct blkload_run *run)
 	blkload_replay_close(&load->replay);
 	kvfree(load->dist);
 	load->dist = NULL;
-	run_close(run);
+	blkload_run_close(run);
 	if (run->target.css)
 		css_put(run->target.css);
 	run->target.css = NULL;
@@ -394,20 +394,20 @@ int blkload_run_prepare(struct blkload_run *run)
 	int ret;
 	u32 i;
 
-	run->load.min_bs = blkload_min_bs(opts);
+	run->load.bs_min = blkload_get_bs_min(opts);
 	if (opts->trace[0]) {
 		ret = blkload_replay_open(&run->load.replay, run->name, opts);
 		if (ret)
 			return ret;
 	}
-	run_find_ops(run);
-	run_find_opf(run);
-	ret = run_check_opts(run) ?:
-	      run_open(run) ?:
-	      run_check_device(run) ?:
-	      run_find_css(run) ?:
-	      run_make_blkg(run) ?:
-	      run_alloc(run);
+	blkload_run_set_ops(run);
+	blkload_run_set_opf(run);
+	ret = blkload_run_check_opts(run) ?:
+	      blkload_run_open(run) ?:
+	      blkload_run_check_device(run) ?:
+	      blkload_run_find_css(run) ?:
+	      blkload_run_make_blkg(run) ?:
+	      blkload_run_alloc(run);
 	if (ret)
 		return ret;
 	if (opts->relay) {

@@ -40,19 +40,19 @@ const char *blkload_header_check(const struct blkload_header *header,
 	if (le32_to_cpu(header->version) != BLKLOAD_TRACE_VERSION ||
 	    le32_to_cpu(header->record_size) != sizeof(struct blkload_record))
 		return "is a compact trace of another version";
-	facts->records = le64_to_cpu(header->records);
-	facts->span = le64_to_cpu(header->span);
-	facts->end = le64_to_cpu(header->end);
-	if (!facts->records)
+	facts->nr_records = le64_to_cpu(header->records);
+	facts->span_ns = le64_to_cpu(header->span);
+	facts->end_pos = le64_to_cpu(header->end);
+	if (!facts->nr_records)
 		return "has no records";
-	if (check_mul_overflow(facts->records,
+	if (check_mul_overflow(facts->nr_records,
 			       (u64)sizeof(struct blkload_record), &bytes) ||
 	    check_add_overflow(bytes, (u64)sizeof(*header), &bytes) ||
 	    bytes > file_size)
 		return "is truncated: it has fewer records than its header says";
 	if (bytes < file_size)
 		return "has more records than its header says";
-	if (facts->span > BLKLOAD_MAX_NS)
+	if (facts->span_ns > BLKLOAD_TIME_NS_MAX)
 		return "is longer than three years";
 	return NULL;
 }
@@ -73,24 +73,24 @@ const char *blkload_record_check(const struct blkload_record *record,
 
 	if (record->op >= BLKLOAD_NR_OPS)
 		return "unknown operation";
-	if (time < facts->time)
+	if (time < facts->last_time_ns)
 		return "starts before the one before it";
-	if (time > facts->span)
+	if (time > facts->span_ns)
 		return "starts after the end that the header gives";
-	facts->time = time;
+	facts->last_time_ns = time;
 	facts->ops |= BIT(record->op);
 	if (record->op == BLKLOAD_FLUSH)
 		return NULL;
 	/* S64_MAX is the limit of the kernel's positions. */
-	if (offset > S64_MAX || offset + bytes > facts->end)
+	if (offset > S64_MAX || offset + bytes > facts->end_pos)
 		return "goes beyond the last byte that the header gives";
 	if (record->op != BLKLOAD_TRIM)
-		facts->max_bytes = max(facts->max_bytes, bytes);
+		facts->bytes_max = max(facts->bytes_max, bytes);
 	return NULL;
 }
 
 /**
- * blkload_trace_period - return the time after which a trace repeats
+ * blkload_trace_period_ns - return the time after which a trace repeats
  * @records: number of records
  * @span: time of the last one, ns
  *
@@ -98,7 +98,7 @@ const char *blkload_record_check(const struct blkload_record *record,
  *
  * Return: ns; 0 if all records have one time.
  */
-u64 blkload_trace_period(u64 records, u64 span)
+u64 blkload_trace_period_ns(u64 records, u64 span)
 {
 	return records > 1 ? span + div64_u64(span, records - 1) : 0;
 }
@@ -115,22 +115,23 @@ void blkload_fit_init(struct blkload_fit *fit, u32 block, u64 bytes, u64 end,
 		      bool scale)
 {
 	fit->shift = ilog2(block);
-	fit->blocks = bytes >> fit->shift;
-	fit->scale = scale ? max(1ULL, (end + block - 1) >> fit->shift) : 0;
+	fit->nr_blocks = bytes >> fit->shift;
+	fit->trace_blocks = scale ? max(1ULL, (end + block - 1) >> fit->shift) :
+				    0;
 }
 
 /**
- * blkload_fit_place - map a request to a region
+ * blkload_fit_map - map a request to a region
  * @fit: the mapping
  * @op: operation, not BLKLOAD_FLUSH
  * @offset: first byte in the trace
  * @bytes: size there; 0 becomes one block
  * @place: filled in
  */
-void blkload_fit_place(const struct blkload_fit *fit, enum blkload_op op,
-		       u64 offset, u32 bytes, struct blkload_place *place)
+void blkload_fit_map(const struct blkload_fit *fit, enum blkload_op op,
+		     u64 offset, u32 bytes, struct blkload_place *place)
 {
-	u32 most = op == BLKLOAD_TRIM ? U32_MAX : BLKLOAD_MAX_BS;
+	u32 most = op == BLKLOAD_TRIM ? U32_MAX : BLKLOAD_BS_MAX;
 	u64 block = 1ULL << fit->shift;
 	u64 first = offset >> fit->shift;
 	u64 nr = ((offset + bytes + block - 1) >> fit->shift) - first;
@@ -138,14 +139,15 @@ void blkload_fit_place(const struct blkload_fit *fit, enum blkload_op op,
 
 	nr = max(nr, 1ULL);
 	place->rounded = offset & (block - 1) || nr << fit->shift != bytes;
-	place->clipped = nr > min(fit->blocks, (u64)most >> fit->shift);
+	place->clipped = nr > min(fit->nr_blocks, (u64)most >> fit->shift);
 	if (place->clipped)
-		nr = min(fit->blocks, (u64)most >> fit->shift);
-	if (fit->scale)
-		at = mul_u64_u64_div_u64(first, fit->blocks, fit->scale);
-	else if (first >= fit->blocks)
-		div64_u64_rem(first, fit->blocks, &at);
-	at = min(at, fit->blocks - nr);
+		nr = min(fit->nr_blocks, (u64)most >> fit->shift);
+	if (fit->trace_blocks)
+		at = mul_u64_u64_div_u64(first, fit->nr_blocks,
+					 fit->trace_blocks);
+	else if (first >= fit->nr_blocks)
+		div64_u64_rem(first, fit->nr_blocks, &at);
+	at = min(at, fit->nr_blocks - nr);
 	place->moved = at != first;
 	place->offset = at << fit->shift;
 	place->bytes = nr << fit->shift;

@@ -55,12 +55,12 @@ static_assert(sizeof(struct blkload_record) == 24);
 
 /* Facts of a trace. */
 struct blkload_facts {
-	u64 records;	/* number of records */
-	u64 span;	/* time of the last record, ns */
-	u64 end;	/* byte that no record goes beyond */
-	u64 time;	/* time of the record that was last checked, ns */
+	u64 nr_records;	/* number of records */
+	u64 span_ns;	/* time of the last record, ns */
+	u64 end_pos;	/* byte that no record goes beyond */
+	u64 last_time_ns; /* time of the record that was last checked, ns */
 	unsigned int ops; /* operations of the checked records, a mask */
-	u32 max_bytes;	/* size of the largest checked read or write, bytes */
+	u32 bytes_max;	/* size of the largest checked read or write, bytes */
 };
 
 const char *blkload_header_check(const struct blkload_header *header,
@@ -69,13 +69,13 @@ const char *blkload_record_check(const struct blkload_record *record,
 				 struct blkload_facts *facts);
 
 /**
- * blkload_at_speed - return the time of a record at a speed
+ * blkload_scale_time - return the time of a record at a speed
  * @time: time of the record, ns
  * @speed: speed, in thousandths of the recorded one, not 0
  *
  * Return: ns, rounded down, at most BLKLOAD_NEVER_NS.
  */
-static inline u64 blkload_at_speed(u64 time, u64 speed)
+static inline u64 blkload_scale_time(u64 time, u64 speed)
 {
 	u64 rest, whole = div64_u64_rem(time, speed, &rest);
 
@@ -86,13 +86,13 @@ static inline u64 blkload_at_speed(u64 time, u64 speed)
 	       div64_u64(rest * BLKLOAD_SPEED_ONE, speed);
 }
 
-u64 blkload_trace_period(u64 records, u64 span);
+u64 blkload_trace_period_ns(u64 records, u64 span);
 
 /* The mapping of a trace's addresses to a region. */
 struct blkload_fit {
 	unsigned int shift; /* log2 of the bytes of a logical block */
-	u64 blocks;	/* logical blocks of the region */
-	u64 scale;	/* blocks of the trace, if it is scaled; 0 = wrapped */
+	u64 nr_blocks;	/* logical blocks of the region */
+	u64 trace_blocks; /* blocks of the trace, if it is scaled; 0 = wrapped */
 };
 
 /* The place of a trace's request in a region. */
@@ -106,7 +106,7 @@ struct blkload_place {
 
 void blkload_fit_init(struct blkload_fit *fit, u32 block, u64 bytes, u64 end,
 		      bool scale);
-void blkload_fit_place(const struct blkload_fit *fit, enum blkload_op op,
-		       u64 offset, u32 bytes, struct blkload_place *place);
+void blkload_fit_map(const struct blkload_fit *fit, enum blkload_op op,
+		     u64 offset, u32 bytes, struct blkload_place *place);
 
 #endif /* BLKLOAD_RECORD_H */

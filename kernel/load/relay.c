@@ -23,19 +23,19 @@
 
 #include "relay.h"
 
-/* Protects relay_task and relay_users. */
-static DEFINE_MUTEX(relay_lock);
-static struct task_struct *relay_task;
-static unsigned int relay_users;
+/* Protects blkload_relay_task and blkload_relay_users. */
+static DEFINE_MUTEX(blkload_relay_lock);
+static struct task_struct *blkload_relay_task;
+static unsigned int blkload_relay_users;
 
-/* Protects relay_bios; jobs that hand over must not sleep. */
-static DEFINE_SPINLOCK(relay_bios_lock);
-static struct bio_list relay_bios = BIO_EMPTY_LIST;
+/* Protects blkload_relay_bios; jobs that hand over must not sleep. */
+static DEFINE_SPINLOCK(blkload_relay_bios_lock);
+static struct bio_list blkload_relay_bios = BIO_EMPTY_LIST;
 
 /* The relay sleeps here; in submit_bio() it must not be woken. */
-static DECLARE_WAIT_QUEUE_HEAD(relay_wait);
+static DECLARE_WAIT_QUEUE_HEAD(blkload_relay_wait);
 
-static void relay_submit_all(struct bio_list *bios)
+static void blkload_relay_submit_all(struct bio_list *bios)
 {
 	struct blk_plug plug;
 	struct bio *bio;
@@ -47,23 +47,24 @@ static void relay_submit_all(struct bio_list *bios)
 }
 
 /* A hint without the lock: adding a bio wakes the relay afterwards. */
-static bool relay_has_work(void)
+static bool blkload_relay_has_work(void)
 {
-	return READ_ONCE(relay_bios.head);
+	return READ_ONCE(blkload_relay_bios.head);
 }
 
-static int relay_thread(void *data)
+static int blkload_relay_thread(void *data)
 {
 	struct bio_list mine = BIO_EMPTY_LIST;
 
 	/* Without users no job hands over bios. */
 	while (!kthread_should_stop()) {
-		wait_event_idle(relay_wait,
-				relay_has_work() || kthread_should_stop());
-		spin_lock(&relay_bios_lock);
-		bio_list_merge_init(&mine, &relay_bios);
-		spin_unlock(&relay_bios_lock);
-		relay_submit_all(&mine);
+		wait_event_idle(blkload_relay_wait,
+				blkload_relay_has_work() ||
+					kthread_should_stop());
+		spin_lock(&blkload_relay_bios_lock);
+		bio_list_merge_init(&mine, &blkload_relay_bios);
+		spin_unlock(&blkload_relay_bios_lock);
+		blkload_relay_submit_all(&mine);
 	}
 	return 0;
 }
@@ -78,15 +79,16 @@ int blkload_relay_get(void)
 {
 	int ret = 0;
 
-	mutex_lock(&relay_lock);
-	if (!relay_users) {
-		relay_task = kthread_run(relay_thread, NULL, "blkload/relay");
-		if (IS_ERR(relay_task))
-			ret = PTR_ERR(relay_task);
+	mutex_lock(&blkload_relay_lock);
+	if (!blkload_relay_users) {
+		blkload_relay_task = kthread_run(blkload_relay_thread, NULL,
+						 "blkload/relay");
+		if (IS_ERR(blkload_relay_task))
+			ret = PTR_ERR(blkload_relay_task);
 	}
 	if (!ret)
-		relay_users++;
-	mutex_unlock(&relay_lock);
+		blkload_relay_users++;
+	mutex_unlock(&blkload_relay_lock);
 	return ret;
 }
 
@@ -99,10 +101,10 @@ int blkload_relay_get(void)
  */
 void blkload_relay_put(void)
 {
-	mutex_lock(&relay_lock);
-	if (!--relay_users)
-		kthread_stop(relay_task);
-	mutex_unlock(&relay_lock);
+	mutex_lock(&blkload_relay_lock);
+	if (!--blkload_relay_users)
+		kthread_stop(blkload_relay_task);
+	mutex_unlock(&blkload_relay_lock);
 }
 
 /**
@@ -115,10 +117,10 @@ void blkload_relay_submit(struct bio *bio)
 {
 	bool first;
 
-	spin_lock(&relay_bios_lock);
-	first = bio_list_empty(&relay_bios);
-	bio_list_add(&relay_bios, bio);
-	spin_unlock(&relay_bios_lock);
+	spin_lock(&blkload_relay_bios_lock);
+	first = bio_list_empty(&blkload_relay_bios);
+	bio_list_add(&blkload_relay_bios, bio);
+	spin_unlock(&blkload_relay_bios_lock);
 	if (first)
-		wake_up(&relay_wait);
+		wake_up(&blkload_relay_wait);
 }

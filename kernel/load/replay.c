@@ -36,10 +36,10 @@
 #include "replay.h"
 
 /* 96 KiB: some ms of the fastest device; usual file systems are faster. */
-#define CHUNK_RECORDS	4096U
+#define BLKLOAD_CHUNK_RECORDS	4096U
 
 /* Reads chunks, for all tenants. */
-static struct workqueue_struct *replay_wq;
+static struct workqueue_struct *blkload_replay_wq;
 
 /**
  * blkload_replay_init - prepare for replays
@@ -48,8 +48,8 @@ static struct workqueue_struct *replay_wq;
  */
 int blkload_replay_init(void)
 {
-	replay_wq = alloc_workqueue("blkload_replay", WQ_UNBOUND, 0);
-	return replay_wq ? 0 : -ENOMEM;
+	blkload_replay_wq = alloc_workqueue("blkload_replay", WQ_UNBOUND, 0);
+	return blkload_replay_wq ? 0 : -ENOMEM;
 }
 
 /**
@@ -57,11 +57,12 @@ int blkload_replay_init(void)
  */
 void blkload_replay_exit(void)
 {
-	destroy_workqueue(replay_wq);
+	destroy_workqueue(blkload_replay_wq);
 }
 
 /* Read all of @bytes, or fail. */
-static int replay_read(struct file *file, void *to, size_t bytes, u64 from)
+static int blkload_replay_read_file(struct file *file, void *to, size_t bytes,
+				    u64 from)
 {
 	loff_t pos = from;
 	ssize_t n;
@@ -76,66 +77,69 @@ static int replay_read(struct file *file, void *to, size_t bytes, u64 from)
 	return 0;
 }
 
-static int chunk_read(struct blkload_chunk *chunk)
+static int blkload_chunk_read(struct blkload_chunk *chunk)
 {
-	return replay_read(chunk->replay->file, chunk->records,
-			   chunk->nr * sizeof(*chunk->records),
-			   sizeof(struct blkload_header) +
-			   chunk->first * sizeof(*chunk->records));
+	return blkload_replay_read_file(
+		chunk->replay->file, chunk->records,
+		chunk->nr_records * sizeof(*chunk->records),
+		sizeof(struct blkload_header) +
+			chunk->first_record * sizeof(*chunk->records));
 }
 
 /* Check records once more: the file may have changed since the start. */
-static int chunk_check(const struct blkload_chunk *chunk)
+static int blkload_chunk_check(const struct blkload_chunk *chunk)
 {
 	const struct blkload_facts *known = &chunk->replay->facts;
-	struct blkload_facts facts = { .span = known->span, .end = known->end };
+	struct blkload_facts facts = { .span_ns = known->span_ns,
+				       .end_pos = known->end_pos };
 	u32 i;
 
-	for (i = 0; i < chunk->nr; i++)
+	for (i = 0; i < chunk->nr_records; i++)
 		if (blkload_record_check(&chunk->records[i], &facts))
 			return -EINVAL;
-	if (facts.ops & ~known->ops || facts.max_bytes > known->max_bytes)
+	if (facts.ops & ~known->ops || facts.bytes_max > known->bytes_max)
 		return -EINVAL;
 	return 0;
 }
 
-static void chunk_work(struct work_struct *work)
+static void blkload_chunk_work(struct work_struct *work)
 {
 	struct blkload_chunk *chunk =
 		container_of(work, struct blkload_chunk, work);
 
-	chunk->error = chunk_read(chunk);
+	chunk->error = blkload_chunk_read(chunk);
 	if (!chunk->error)
-		chunk->error = chunk_check(chunk);
+		chunk->error = blkload_chunk_check(chunk);
 	complete(&chunk->full);
 }
 
 /* Queue the reading of the next records into a chunk; at the end it is empty. */
-static void chunk_queue(struct blkload_replay *replay,
-			struct blkload_chunk *chunk)
+static void blkload_chunk_queue(struct blkload_replay *replay,
+				struct blkload_chunk *chunk)
 {
-	if (replay->next == replay->facts.records && replay->loop)
-		replay->next = 0;
-	chunk->first = replay->next;
-	chunk->nr = min_t(u64, replay->facts.records - replay->next,
-			  CHUNK_RECORDS);
-	replay->next += chunk->nr;
-	queue_work(replay_wq, &chunk->work);
+	if (replay->next_record == replay->facts.nr_records && replay->loop)
+		replay->next_record = 0;
+	chunk->first_record = replay->next_record;
+	chunk->nr_records =
+		min_t(u64, replay->facts.nr_records - replay->next_record,
+		      BLKLOAD_CHUNK_RECORDS);
+	replay->next_record += chunk->nr_records;
+	queue_work(blkload_replay_wq, &chunk->work);
 }
 
 /* Take the next chunk: it holds the next record, or none. */
-static int replay_take(struct blkload_replay *replay)
+static int blkload_replay_take_chunk(struct blkload_replay *replay)
 {
-	struct blkload_chunk *chunk = &replay->chunk[replay->turn];
+	struct blkload_chunk *chunk = &replay->chunks[replay->current_chunk];
 
 	replay->record = NULL;
 	wait_for_completion(&chunk->full);
-	if (chunk->error || !chunk->nr)
+	if (chunk->error || !chunk->nr_records)
 		return chunk->error;
-	if (!chunk->first && replay->counts.passes)
-		replay->pass = min(replay->pass + replay->period,
-				   BLKLOAD_NEVER_NS);
-	replay->at = 0;
+	if (!chunk->first_record && replay->counts.nr_passes)
+		replay->pass_ns = min(replay->pass_ns + replay->period_ns,
+				      BLKLOAD_NEVER_NS);
+	replay->record_index = 0;
 	replay->record = chunk->records;
 	return 0;
 }
@@ -150,53 +154,54 @@ static int replay_take(struct blkload_replay *replay)
  */
 int blkload_replay_advance(struct blkload_replay *replay)
 {
-	struct blkload_chunk *chunk = &replay->chunk[replay->turn];
+	struct blkload_chunk *chunk = &replay->chunks[replay->current_chunk];
 
-	replay->counts.records++;
-	replay->counts.passes += !chunk->first && !replay->at;
-	if (++replay->at < chunk->nr) {
+	replay->counts.nr_records++;
+	replay->counts.nr_passes += !chunk->first_record &&
+				    !replay->record_index;
+	if (++replay->record_index < chunk->nr_records) {
 		replay->record++;
 		return 0;
 	}
-	chunk_queue(replay, chunk);
-	replay->turn ^= 1;
-	return replay_take(replay);
+	blkload_chunk_queue(replay, chunk);
+	replay->current_chunk ^= 1;
+	return blkload_replay_take_chunk(replay);
 }
 
 /**
- * blkload_replay_late - count the lateness of a request
+ * blkload_replay_count_late - count the lateness of a request
  * @replay: the replay
  * @late: lateness, ns
  */
-void blkload_replay_late(struct blkload_replay *replay, u64 late)
+void blkload_replay_count_late(struct blkload_replay *replay, u64 late)
 {
 	struct blkload_late *counts = &replay->counts.late;
 
-	counts->ios++;
-	counts->sum += late;
-	counts->max = max(counts->max, late);
-	counts->above += late > BLKLOAD_LATE_NS;
+	counts->nr_ios++;
+	counts->sum_ns += late;
+	counts->max_ns = max(counts->max_ns, late);
+	counts->nr_late += late > BLKLOAD_LATE_NS;
 }
 
-static int replay_scan_chunk(struct blkload_replay *replay,
-			     struct blkload_chunk *chunk, const char *name,
-			     const char *path)
+static int blkload_replay_scan_chunk(struct blkload_replay *replay,
+				     struct blkload_chunk *chunk,
+				     const char *name, const char *path)
 {
 	const char *wrong;
 	int ret;
 	u32 i;
 
-	ret = chunk_read(chunk);
+	ret = blkload_chunk_read(chunk);
 	if (ret) {
 		pr_err("%s: trace %s: error %d\n", name, path, ret);
 		return ret;
 	}
-	for (i = 0; i < chunk->nr; i++) {
+	for (i = 0; i < chunk->nr_records; i++) {
 		wrong = blkload_record_check(&chunk->records[i],
 					     &replay->facts);
 		if (wrong) {
 			pr_err("%s: trace %s: record %llu: %s\n", name, path,
-			       chunk->first + i + 1, wrong);
+			       chunk->first_record + i + 1, wrong);
 			return -EINVAL;
 		}
 	}
@@ -204,18 +209,20 @@ static int replay_scan_chunk(struct blkload_replay *replay,
 }
 
 /* Check every record, and collect the facts of the trace. */
-static int replay_scan(struct blkload_replay *replay, const char *name,
-		       const char *path)
+static int blkload_replay_scan(struct blkload_replay *replay, const char *name,
+			       const char *path)
 {
-	struct blkload_chunk *chunk = &replay->chunk[0];
+	struct blkload_chunk *chunk = &replay->chunks[0];
 	int ret;
 
-	chunk->nr = 0;
-	for (chunk->first = 0; chunk->first < replay->facts.records;
-	     chunk->first += chunk->nr) {
-		chunk->nr = min_t(u64, replay->facts.records - chunk->first,
-				  CHUNK_RECORDS);
-		ret = replay_scan_chunk(replay, chunk, name, path);
+	chunk->nr_records = 0;
+	for (chunk->first_record = 0;
+	     chunk->first_record < replay->facts.nr_records;
+	     chunk->first_record += chunk->nr_records) {
+		chunk->nr_records = min_t(
+			u64, replay->facts.nr_records - chunk->first_record,
+			BLKLOAD_CHUNK_RECORDS);
+		ret = blkload_replay_scan_chunk(replay, chunk, name, path);
 		if (ret)
 			return ret;
 		if (signal_pending(current))
@@ -226,8 +233,8 @@ static int replay_scan(struct blkload_replay *replay, const char *name,
 }
 
 /* Open a trace, and check its header. */
-static int replay_open_file(struct blkload_replay *replay, const char *name,
-			    const char *path)
+static int blkload_replay_open_file(struct blkload_replay *replay,
+				    const char *name, const char *path)
 {
 	struct blkload_header header;
 	struct file *file;
@@ -250,7 +257,7 @@ static int replay_open_file(struct blkload_replay *replay, const char *name,
 		pr_err("%s: trace %s: is not a compact trace\n", name, path);
 		return -EINVAL;
 	}
-	ret = replay_read(file, &header, sizeof(header), 0);
+	ret = blkload_replay_read_file(file, &header, sizeof(header), 0);
 	if (ret)
 		goto fail;
 	wrong = blkload_header_check(&header, size, &replay->facts);
@@ -286,34 +293,34 @@ int blkload_replay_open(struct blkload_replay *replay, const char *name,
 	replay->loop = opts->trace_loop;
 	replay->timed = opts->timed;
 	replay->speed = opts->speed;
-	for (i = 0; i < ARRAY_SIZE(replay->chunk); i++) {
-		struct blkload_chunk *chunk = &replay->chunk[i];
+	for (i = 0; i < ARRAY_SIZE(replay->chunks); i++) {
+		struct blkload_chunk *chunk = &replay->chunks[i];
 
 		chunk->replay = replay;
-		INIT_WORK(&chunk->work, chunk_work);
+		INIT_WORK(&chunk->work, blkload_chunk_work);
 		init_completion(&chunk->full);
-		chunk->records = kvmalloc_array(CHUNK_RECORDS,
+		chunk->records = kvmalloc_array(BLKLOAD_CHUNK_RECORDS,
 						sizeof(*chunk->records),
 						GFP_KERNEL);
 		if (!chunk->records)
 			return -ENOMEM;
 	}
-	ret = replay_open_file(replay, name, opts->trace);
+	ret = blkload_replay_open_file(replay, name, opts->trace);
 	if (ret)
 		return ret;
-	replay->period = blkload_trace_period(replay->facts.records,
-					      replay->facts.span);
-	if (replay->timed && replay->loop && !replay->period) {
+	replay->period_ns = blkload_trace_period_ns(replay->facts.nr_records,
+						    replay->facts.span_ns);
+	if (replay->timed && replay->loop && !replay->period_ns) {
 		pr_err("%s: trace %s: all records have one time, it cannot be repeated\n",
 		       name, opts->trace);
 		return -EINVAL;
 	}
-	ret = replay_scan(replay, name, opts->trace);
+	ret = blkload_replay_scan(replay, name, opts->trace);
 	if (ret)
 		return ret;
-	for (i = 0; i < ARRAY_SIZE(replay->chunk); i++)
-		chunk_queue(replay, &replay->chunk[i]);
-	return replay_take(replay);
+	for (i = 0; i < ARRAY_SIZE(replay->chunks); i++)
+		blkload_chunk_queue(replay, &replay->chunks[i]);
+	return blkload_replay_take_chunk(replay);
 }
 
 /**
@@ -326,8 +333,8 @@ void blkload_replay_close(struct blkload_replay *replay)
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(replay->chunk); i++) {
-		struct blkload_chunk *chunk = &replay->chunk[i];
+	for (i = 0; i < ARRAY_SIZE(replay->chunks); i++) {
+		struct blkload_chunk *chunk = &replay->chunks[i];
 
 		if (!chunk->records)
 			continue;
@@ -342,16 +349,16 @@ void blkload_replay_close(struct blkload_replay *replay)
 }
 
 /**
- * blkload_replay_max_bytes - return the largest read or write of a replay
+ * blkload_replay_bytes_max - return the largest read or write of a replay
  * @replay: the replay
  * @block: bytes of a logical block
  *
  * Return: bytes.
  */
-u32 blkload_replay_max_bytes(const struct blkload_replay *replay, u32 block)
+u32 blkload_replay_bytes_max(const struct blkload_replay *replay, u32 block)
 {
 	/* Rounding to whole blocks may extend it at both ends. */
-	u64 bytes = roundup((u64)replay->facts.max_bytes, block) + block;
+	u64 bytes = roundup((u64)replay->facts.bytes_max, block) + block;
 
-	return min_t(u64, bytes, BLKLOAD_MAX_BS);
+	return min_t(u64, bytes, BLKLOAD_BS_MAX);
 }

@@ -17,19 +17,19 @@
 
 /* Lateness of the requests of a timed replay. */
 struct blkload_late {
-	u64 ios;	/* requests that were due in the measured window */
-	u64 sum;	/* sum of lateness, ns */
-	u64 max;	/* maximum of lateness, ns */
-	u64 above;	/* requests late by more than BLKLOAD_LATE_NS */
+	u64 nr_ios;	/* requests that were due in the measured window */
+	u64 sum_ns;	/* sum of lateness, ns */
+	u64 max_ns;	/* maximum of lateness, ns */
+	u64 nr_late;	/* requests late by more than BLKLOAD_LATE_NS */
 };
 
 /* Counts of a replay. */
 struct blkload_replay_counts {
-	u64 records;	/* records issued */
-	u64 passes;	/* times that the trace was begun */
-	u64 rounded;	/* requests extended to whole blocks */
-	u64 clipped;	/* requests that were truncated */
-	u64 moved;	/* requests with changed addresses */
+	u64 nr_records;	/* records issued */
+	u64 nr_passes;	/* times that the trace was begun */
+	u64 nr_rounded;	/* requests extended to whole blocks */
+	u64 nr_clipped;	/* requests that were truncated */
+	u64 nr_moved;	/* requests with changed addresses */
 	struct blkload_late late; /* lateness */
 };
 
@@ -42,8 +42,8 @@ struct blkload_chunk {
 	struct work_struct work;	/* work that reads the records */
 	struct completion full;		/* end of @work */
 	struct blkload_record *records;	/* records */
-	u64 first;			/* number of the first record */
-	u32 nr;				/* number of records */
+	u64 first_record;		/* number of the first record */
+	u32 nr_records;			/* number of records */
 	int error;			/* negative errno or 0 */
 };
 
@@ -57,13 +57,13 @@ struct blkload_replay {
 	/* mapping of its addresses to the region */
 	struct blkload_fit fit;
 	/* two chunks: one is replayed while the other is read */
-	struct blkload_chunk chunk[2];
-	unsigned int turn; /* index of the chunk that is replayed */
-	u32 at;		/* index of the next record in that chunk */
-	u64 next;	/* number of the first record that no chunk has */
-	u64 period;	/* time from pass to pass, ns */
-	u64 pass;	/* time of the first record of this pass, ns */
-	u64 begin;	/* time of the very first record, CLOCK_MONOTONIC ns */
+	struct blkload_chunk chunks[2];
+	unsigned int current_chunk; /* index of the chunk that is replayed */
+	u32 record_index; /* index of the next record in that chunk */
+	u64 next_record; /* number of the first record that no chunk has */
+	u64 period_ns;	/* time from pass to pass, ns */
+	u64 pass_ns;	/* time of the first record of this pass, ns */
+	u64 begin_ns;	/* time of the very first record, CLOCK_MONOTONIC ns */
 	const struct blkload_record *record; /* next record; NULL at the end */
 	bool loop;	/* whether it restarts after the last record */
 	bool timed;	/* whether records have a time */
@@ -76,21 +76,22 @@ void blkload_replay_exit(void);
 int blkload_replay_open(struct blkload_replay *replay, const char *name,
 			const struct blkload_opts *opts);
 void blkload_replay_close(struct blkload_replay *replay);
-u32 blkload_replay_max_bytes(const struct blkload_replay *replay, u32 block);
+u32 blkload_replay_bytes_max(const struct blkload_replay *replay, u32 block);
 int blkload_replay_advance(struct blkload_replay *replay);
-void blkload_replay_late(struct blkload_replay *replay, u64 late);
+void blkload_replay_count_late(struct blkload_replay *replay, u64 late);
 
 /**
- * blkload_replay_due - return the time at which the next record is due
+ * blkload_replay_due_ns - return the time at which the next record is due
  * @replay: a timed replay that has a next record
  *
  * Return: CLOCK_MONOTONIC ns.
  */
-static inline u64 blkload_replay_due(const struct blkload_replay *replay)
+static inline u64 blkload_replay_due_ns(const struct blkload_replay *replay)
 {
-	return replay->begin +
-	       blkload_at_speed(replay->pass + le64_to_cpu(replay->record->time),
-				replay->speed);
+	return replay->begin_ns +
+	       blkload_scale_time(replay->pass_ns +
+					  le64_to_cpu(replay->record->time),
+				  replay->speed);
 }
 
 #endif /* BLKLOAD_REPLAY_H */

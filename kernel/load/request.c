@@ -38,11 +38,11 @@ bool blkload_request_check(struct blkload_job *job, struct blkload_slot *slot)
 		blkload_verify_end_write(v, slot->offset, slot->bytes, ok);
 	else if (slot->op == BLKLOAD_READ && ok)
 		return blkload_verify_end_read(v, slot->offset, slot->bytes,
-					       slot->seen, &slot->buf);
+					       slot->seen_gens, &slot->buf);
 	return true;
 }
 
-static bool flush_due(const struct blkload_job *job)
+static bool blkload_request_is_flush_due(const struct blkload_job *job)
 {
 	const struct blkload_opts *opts = &job->run->opts;
 
@@ -50,89 +50,91 @@ static bool flush_due(const struct blkload_job *job)
 }
 
 /* Return the first time from @at on at which the tenant does not rest. */
-static u64 awake(const struct blkload_job *job, u64 at)
+static u64 blkload_request_skip_rest(const struct blkload_job *job, u64 at)
 {
 	const struct blkload_opts *opts = &job->run->opts;
 	u64 into;
 
 	if (!opts->off)
 		return at;
-	div64_u64_rem(at - job->pace.begin, opts->on + opts->off, &into);
+	div64_u64_rem(at - job->pace.begin_ns, opts->on + opts->off, &into);
 	return into < opts->on ? at : at + opts->on + opts->off - into;
 }
 
 /*
  * Return when an arrival at working time @at happens, with rests included;
- * JOB_NEVER if that is centuries away.
+ * BLKLOAD_NO_TIME_NS if that is centuries away.
  */
-static u64 arrival(const struct blkload_job *job, u64 at)
+static u64 blkload_request_arrival_ns(const struct blkload_job *job, u64 at)
 {
 	const struct blkload_opts *opts = &job->run->opts;
 	u64 turns, rests;
 
 	if (!opts->off)
 		return at;
-	turns = div64_u64(at - job->pace.begin, opts->on);
+	turns = div64_u64(at - job->pace.begin_ns, opts->on);
 	if (check_mul_overflow(opts->off, turns, &rests) ||
 	    check_add_overflow(at, rests, &at))
-		return JOB_NEVER;
+		return BLKLOAD_NO_TIME_NS;
 	return at;
 }
 
 /**
- * blkload_request_start - return when the next request may be issued
+ * blkload_request_start_ns - return when the next request may be issued
  * @job: the job
  * @slot: the slot that it would take
  * @intended: set to the time at which it should start, ns
  *
- * Return: ns; JOB_NEVER if an end of I/O has to come first, or no request is
+ * Return: ns; BLKLOAD_NO_TIME_NS if an end of I/O has to come first, or no request is
  * left.
  */
-u64 blkload_request_start(struct blkload_job *job,
-			  const struct blkload_slot *slot, u64 *intended)
+u64 blkload_request_start_ns(struct blkload_job *job,
+			     const struct blkload_slot *slot, u64 *intended)
 {
 	struct blkload_pace *pace = &job->pace;
 	const struct blkload_replay *replay = &job->run->load.replay;
 	const struct blkload_opts *opts = &job->run->opts;
-	bool flush = flush_due(job);
+	bool flush = blkload_request_is_flush_due(job);
 	u64 start;
 
 	if (job->finished)
-		return JOB_NEVER;
-	if (!flush && opts->number_ios && pace->requests >= opts->number_ios)
+		return BLKLOAD_NO_TIME_NS;
+	if (!flush && opts->number_ios && pace->nr_requests >= opts->number_ios)
 		goto finish;
 	if (replay->file && !replay->record)
 		goto finish;
 	if (opts->thinktime && pace->since_pause >= opts->thinktime_blocks) {
 		/* As in fio, the pause begins when no request is in flight. */
-		if (job->inflight)
-			return JOB_NEVER;
-		pace->gate = job->last_end + opts->thinktime;
+		if (job->nr_in_flight)
+			return BLKLOAD_NO_TIME_NS;
+		pace->pause_end_ns = job->last_end_ns + opts->thinktime;
 		pace->since_pause = 0;
 	}
 	if (replay->file && replay->timed) {
-		start = blkload_replay_due(replay);
+		start = blkload_replay_due_ns(replay);
 		*intended = start;
 	} else if (!opts->rate_iops) {
-		start = awake(job, max(slot->ended, pace->gate));
+		start = blkload_request_skip_rest(job, max(slot->ended_ns,
+							   pace->pause_end_ns));
 		*intended = start;
 	} else {
-		*intended = flush ? pace->flush_at :
-				    arrival(job, pace->arrivals.next);
-		start = max(*intended, pace->gate);
+		*intended = flush ? pace->flush_intended_ns :
+				    blkload_request_arrival_ns(
+					    job, pace->arrivals.next_ns);
+		start = max(*intended, pace->pause_end_ns);
 	}
-	if (max(start, job->now) < job->stop_at)
+	if (max(start, job->now_ns) < job->stop_ns)
 		return start;
 	/* The run lasts for its runtime, even if no request begins any more. */
-	if (job->now < job->stop_at)
-		return job->stop_at;
-	job->last_end = max(job->last_end, job->stop_at);
+	if (job->now_ns < job->stop_ns)
+		return job->stop_ns;
+	job->last_end_ns = max(job->last_end_ns, job->stop_ns);
 finish:
 	job->finished = true;
-	return JOB_NEVER;
+	return BLKLOAD_NO_TIME_NS;
 }
 
-static enum blkload_op pick_op(struct blkload_job *job)
+static enum blkload_op blkload_request_pick_op(struct blkload_job *job)
 {
 	const struct blkload_opts *opts = &job->run->opts;
 
@@ -152,7 +154,7 @@ static enum blkload_op pick_op(struct blkload_job *job)
 	}
 }
 
-static u32 pick_bytes(struct blkload_job *job)
+static u32 blkload_request_pick_bytes(struct blkload_job *job)
 {
 	const struct blkload_opts *opts = &job->run->opts;
 	u32 i, r;
@@ -169,50 +171,54 @@ static u32 pick_bytes(struct blkload_job *job)
 	return opts->split[i].bytes;
 }
 
-static u64 pick_offset(struct blkload_job *job, enum blkload_op op, u32 bytes)
+static u64 blkload_request_pick_offset(struct blkload_job *job,
+				       enum blkload_op op, u32 bytes)
 {
 	struct blkload_pace *pace = &job->pace;
 	const struct blkload_run *run = job->run;
 	u64 at, last;
 
 	if (!run->load.random) {
-		at = pace->next[op];
+		at = pace->next_offset[op];
 		if (at + bytes > run->target.bytes)
 			at = 0;
-		pace->next[op] = at + bytes;
+		pace->next_offset[op] = at + bytes;
 		return at;
 	}
-	last = div_u64(run->target.bytes - bytes, run->load.min_bs);
+	last = div_u64(run->target.bytes - bytes, run->load.bs_min);
 	if (run->load.dist)
-		at = min(blkload_dist_block(run->load.dist, &pace->rng), last);
+		at = min(blkload_dist_draw_block(run->load.dist, &pace->rng),
+			 last);
 	else
 		at = blkload_rng_below(&pace->rng, last + 1);
-	return at * run->load.min_bs;
+	return at * run->load.bs_min;
 }
 
 /* Fill a slot from the next record of the trace. */
-static void fill_record(struct blkload_job *job, struct blkload_slot *slot)
+static void blkload_request_fill_record(struct blkload_job *job,
+					struct blkload_slot *slot)
 {
 	struct blkload_replay *replay = &job->run->load.replay;
 	const struct blkload_measure *measure = &job->run->measure;
 	const struct blkload_record *record = replay->record;
-	u64 due = slot->intended - measure->barrier;
+	u64 due = slot->intended_ns - measure->barrier_ns;
 	struct blkload_place place = {};
 
 	slot->op = record->op;
 	if (slot->op != BLKLOAD_FLUSH)
-		blkload_fit_place(&replay->fit, slot->op,
-				  le64_to_cpu(record->offset),
-				  le32_to_cpu(record->bytes), &place);
+		blkload_fit_map(&replay->fit, slot->op,
+				le64_to_cpu(record->offset),
+				le32_to_cpu(record->bytes), &place);
 	slot->offset = place.offset;
 	slot->bytes = place.bytes;
 	slot->flags = slot->op == BLKLOAD_WRITE ? record->flags : 0;
-	job->pace.requests++;
-	replay->counts.rounded += place.rounded;
-	replay->counts.clipped += place.clipped;
-	replay->counts.moved += place.moved;
-	if (replay->timed && due >= measure->from && due < measure->to)
-		blkload_replay_late(replay, slot->issued - slot->intended);
+	job->pace.nr_requests++;
+	replay->counts.nr_rounded += place.rounded;
+	replay->counts.nr_clipped += place.clipped;
+	replay->counts.nr_moved += place.moved;
+	if (replay->timed && due >= measure->from_ns && due < measure->to_ns)
+		blkload_replay_count_late(replay,
+					  slot->issued_ns - slot->intended_ns);
 }
 
 /**
@@ -227,31 +233,31 @@ void blkload_request_fill(struct blkload_job *job, struct blkload_slot *slot,
 	struct blkload_run *run = job->run;
 	struct blkload_pace *pace = &job->pace;
 
-	slot->intended = intended;
-	slot->issued = job->now;
+	slot->intended_ns = intended;
+	slot->issued_ns = job->now_ns;
 	if (run->load.replay.file) {
-		fill_record(job, slot);
+		blkload_request_fill_record(job, slot);
 		return;
 	}
-	if (flush_due(job)) {
+	if (blkload_request_is_flush_due(job)) {
 		slot->op = BLKLOAD_FLUSH;
 		slot->offset = 0;
 		slot->bytes = 0;
 		pace->since_flush = 0;
 		return;
 	}
-	slot->op = pick_op(job);
-	slot->bytes = pick_bytes(job);
-	slot->offset = pick_offset(job, slot->op, slot->bytes);
-	pace->requests++;
+	slot->op = blkload_request_pick_op(job);
+	slot->bytes = blkload_request_pick_bytes(job);
+	slot->offset = blkload_request_pick_offset(job, slot->op, slot->bytes);
+	pace->nr_requests++;
 	pace->since_pause++;
 	if (slot->op == BLKLOAD_WRITE) {
 		pace->since_flush++;
-		pace->flush_at = intended;
+		pace->flush_intended_ns = intended;
 	}
 	if (run->opts.rate_iops)
 		blkload_arrivals_advance(&pace->arrivals, &pace->rng);
-	if (!run->load.verify.gen)
+	if (!run->load.verify.gens)
 		return;
 	if (slot->op == BLKLOAD_WRITE)
 		slot->offset = blkload_verify_begin_write(&run->load.verify,
@@ -260,5 +266,5 @@ void blkload_request_fill(struct blkload_job *job, struct blkload_slot *slot,
 							  &slot->buf);
 	else
 		blkload_verify_begin_read(&run->load.verify, slot->offset,
-					  slot->bytes, slot->seen);
+					  slot->bytes, slot->seen_gens);
 }

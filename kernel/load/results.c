@@ -27,26 +27,26 @@
 #include "tenant.h"
 
 /* Kinds of lines, in their order. */
-enum line {
-	LINE_TENANT,	/* a tenant, and its times */
-	LINE_CPU,	/* busy time of its virtual processors */
-	LINE_TRACE,	/* counts of its replay */
-	LINE_LATE,	/* lateness of its requests */
-	LINE_OP,	/* the counts of an operation */
-	LINE_LAT,	/* a bucket of its latencies */
-	LINE_WIN,	/* a window of its time series */
+enum blkload_line {
+	BLKLOAD_LINE_TENANT,	/* a tenant, and its times */
+	BLKLOAD_LINE_CPU,	/* busy time of its virtual processors */
+	BLKLOAD_LINE_TRACE,	/* counts of its replay */
+	BLKLOAD_LINE_LATE,	/* lateness of its requests */
+	BLKLOAD_LINE_OP,	/* the counts of an operation */
+	BLKLOAD_LINE_LAT,	/* a bucket of its latencies */
+	BLKLOAD_LINE_WIN,	/* a window of its time series */
 };
 
 /* Position of a reader. The seq_file's lock protects it. */
-struct cursor {
+struct blkload_cursor {
 	struct blkload_run *run; /* run, NULL at the end */
-	enum line line;		/* kind of the line */
+	enum blkload_line kind;	/* kind of the line */
 	enum blkload_op op;	/* operation of the line */
-	unsigned long index;	/* bucket of LINE_LAT, window of LINE_WIN */
+	unsigned long index;	/* bucket of BLKLOAD_LINE_LAT, window of BLKLOAD_LINE_WIN */
 	loff_t pos;		/* number of the line in the file */
 };
 
-static const char * const op_names[BLKLOAD_NR_OPS] = {
+static const char * const blkload_results_op_names[BLKLOAD_NR_OPS] = {
 	[BLKLOAD_READ]	= "read",
 	[BLKLOAD_WRITE]	= "write",
 	[BLKLOAD_TRIM]	= "trim",
@@ -54,9 +54,10 @@ static const char * const op_names[BLKLOAD_NR_OPS] = {
 };
 
 /* Return the sum of one operation's counts over a run's jobs. */
-static struct blkload_counts sum_counts(const struct cursor *c)
+static struct blkload_counts
+blkload_results_sum_counts(const struct blkload_cursor *c)
 {
-	struct blkload_counts sum = { .lat_min = U64_MAX };
+	struct blkload_counts sum = { .lat_min_ns = U64_MAX };
 	u32 i;
 
 	for (i = 0; i < c->run->nr_jobs; i++) {
@@ -70,16 +71,16 @@ static struct blkload_counts sum_counts(const struct cursor *c)
 		sum.verify_errors += s->verify_errors;
 		sum.meas_ios += s->meas_ios;
 		sum.meas_bytes += s->meas_bytes;
-		sum.lat_sum += s->lat_sum;
-		sum.lat_min = min(sum.lat_min, s->lat_min);
-		sum.lat_max = max(sum.lat_max, s->lat_max);
+		sum.lat_sum_ns += s->lat_sum_ns;
+		sum.lat_min_ns = min(sum.lat_min_ns, s->lat_min_ns);
+		sum.lat_max_ns = max(sum.lat_max_ns, s->lat_max_ns);
 	}
 	if (!sum.meas_ios)
-		sum.lat_min = 0;
+		sum.lat_min_ns = 0;
 	return sum;
 }
 
-static u64 sum_bucket(const struct cursor *c)
+static u64 blkload_results_sum_bucket(const struct blkload_cursor *c)
 {
 	u64 sum = 0;
 	u32 i;
@@ -89,7 +90,8 @@ static u64 sum_bucket(const struct cursor *c)
 	return sum;
 }
 
-static struct blkload_window sum_window(const struct cursor *c)
+static struct blkload_window
+blkload_results_sum_window(const struct blkload_cursor *c)
 {
 	struct blkload_window sum = {};
 	u32 i;
@@ -98,185 +100,200 @@ static struct blkload_window sum_window(const struct cursor *c)
 		struct blkload_window *chunk;
 
 		chunk = xa_load(&c->run->jobs[i]->stats[c->op].chunks,
-				c->index / BLKLOAD_CHUNK_WINDOWS);
+				c->index / BLKLOAD_WINDOWS_PER_CHUNK);
 		if (!chunk)
 			continue;
-		sum.ios += chunk[c->index % BLKLOAD_CHUNK_WINDOWS].ios;
-		sum.bytes += chunk[c->index % BLKLOAD_CHUNK_WINDOWS].bytes;
+		sum.ios += chunk[c->index % BLKLOAD_WINDOWS_PER_CHUNK].ios;
+		sum.bytes += chunk[c->index % BLKLOAD_WINDOWS_PER_CHUNK].bytes;
 	}
 	return sum;
 }
 
 /* Return the number of windows up to the run's end. */
-static unsigned long nr_windows(const struct blkload_run *run)
+static unsigned long
+blkload_results_count_windows(const struct blkload_run *run)
 {
-	return div64_u64(run->progress.end, run->measure.window) + 1;
+	return div64_u64(run->progress.end_ns, run->measure.window_ns) + 1;
 }
 
 /* Go to the first operation from @op on that occurred. */
-static bool find_op(struct cursor *c, enum blkload_op op)
+static bool blkload_results_find_op(struct blkload_cursor *c,
+				    enum blkload_op op)
 {
 	for (c->op = op; c->op < BLKLOAD_NR_OPS; c->op++)
-		if (c->run->load.ops & BIT(c->op) && sum_counts(c).issued)
+		if (c->run->load.ops & BIT(c->op) &&
+		    blkload_results_sum_counts(c).issued)
 			return true;
 	return false;
 }
 
-static void next_run(struct cursor *c, const char *after)
+static void blkload_results_next_run(struct blkload_cursor *c,
+				     const char *after)
 {
 	struct blkload_run *old = c->run;
 
-	c->run = blkload_run_after(after);
-	c->line = LINE_TENANT;
+	c->run = blkload_find_run_after(after);
+	c->kind = BLKLOAD_LINE_TENANT;
 	blkload_run_put(old);
 }
 
 /* Go to the next line that is not empty. */
-static void advance(struct cursor *c)
+static void blkload_results_advance(struct blkload_cursor *c)
 {
-	switch (c->line) {
-	case LINE_TENANT:
-		c->line = LINE_CPU;
-		if (c->run->cpu_busy)
+	switch (c->kind) {
+	case BLKLOAD_LINE_TENANT:
+		c->kind = BLKLOAD_LINE_CPU;
+		if (c->run->cpu_busy_ns)
 			return;
 		fallthrough;
-	case LINE_CPU:
-		c->line = LINE_TRACE;
+	case BLKLOAD_LINE_CPU:
+		c->kind = BLKLOAD_LINE_TRACE;
 		if (c->run->opts.trace[0])
 			return;
 		fallthrough;
-	case LINE_TRACE:
-		c->line = LINE_LATE;
+	case BLKLOAD_LINE_TRACE:
+		c->kind = BLKLOAD_LINE_LATE;
 		if (c->run->opts.trace[0] && c->run->opts.timed)
 			return;
 		fallthrough;
-	case LINE_LATE:
-		if (!find_op(c, 0))
+	case BLKLOAD_LINE_LATE:
+		if (!blkload_results_find_op(c, 0))
 			break;
-		c->line = LINE_OP;
+		c->kind = BLKLOAD_LINE_OP;
 		return;
-	case LINE_OP:
-		c->line = LINE_LAT;
+	case BLKLOAD_LINE_OP:
+		c->kind = BLKLOAD_LINE_LAT;
 		c->index = -1UL;
 		fallthrough;
-	case LINE_LAT:
+	case BLKLOAD_LINE_LAT:
 		while (++c->index < BLKLOAD_HIST_BUCKETS)
-			if (sum_bucket(c))
+			if (blkload_results_sum_bucket(c))
 				return;
-		c->line = LINE_WIN;
+		c->kind = BLKLOAD_LINE_WIN;
 		c->index = -1UL;
 		fallthrough;
-	case LINE_WIN:
-		while (++c->index < nr_windows(c->run))
-			if (sum_window(c).ios)
+	case BLKLOAD_LINE_WIN:
+		while (++c->index < blkload_results_count_windows(c->run))
+			if (blkload_results_sum_window(c).ios)
 				return;
-		if (!find_op(c, c->op + 1))
+		if (!blkload_results_find_op(c, c->op + 1))
 			break;
-		c->line = LINE_OP;
+		c->kind = BLKLOAD_LINE_OP;
 		return;
 	}
-	next_run(c, c->run->name);
+	blkload_results_next_run(c, c->run->name);
 }
 
-static void *results_start(struct seq_file *m, loff_t *pos)
+static void *blkload_results_start(struct seq_file *m, loff_t *pos)
 {
-	struct cursor *c = m->private;
+	struct blkload_cursor *c = m->private;
 
 	/* A reader continues at its cursor, except after a seek. */
 	if (!*pos || *pos != c->pos) {
-		next_run(c, "");
+		blkload_results_next_run(c, "");
 		for (c->pos = 0; c->run && c->pos < *pos; c->pos++)
-			advance(c);
+			blkload_results_advance(c);
 		c->pos = *pos;
 	}
 	return c->run ? c : NULL;
 }
 
-static void *results_next(struct seq_file *m, void *v, loff_t *pos)
+static void *blkload_results_next(struct seq_file *m, void *v, loff_t *pos)
 {
-	struct cursor *c = v;
+	struct blkload_cursor *c = v;
 
-	advance(c);
+	blkload_results_advance(c);
 	c->pos = ++*pos;
 	return c->run ? c : NULL;
 }
 
-static void results_stop(struct seq_file *m, void *v)
+static void blkload_results_stop(struct seq_file *m, void *v)
 {
 }
 
-static void show_tenant(struct seq_file *m, const struct blkload_run *run)
+static void blkload_results_show_tenant(struct seq_file *m,
+					const struct blkload_run *run)
 {
-	seq_printf(m, "tenant %s jobs %u start_ns %llu measure_from_ns %llu measure_to_ns %llu end_ns %llu error %d\n",
-		   run->name, run->nr_jobs, run->measure.barrier,
-		   run->measure.from, run->measure.to, run->progress.end,
+	seq_printf(m,
+		   "tenant %s jobs %u start_ns %llu measure_from_ns %llu measure_to_ns %llu end_ns %llu error %d\n",
+		   run->name, run->nr_jobs, run->measure.barrier_ns,
+		   run->measure.from_ns, run->measure.to_ns, run->progress.end_ns,
 		   run->progress.error);
 }
 
-static void show_cpu(struct seq_file *m, const struct blkload_run *run)
+static void blkload_results_show_cpu(struct seq_file *m,
+				     const struct blkload_run *run)
 {
 	seq_printf(m, "cpu %s cpus %u busy_ns %llu\n", run->name,
-		   blkload_run_cpus(run), run->cpu_busy);
+		   blkload_run_get_cpus(run), run->cpu_busy_ns);
 }
 
-static void show_trace(struct seq_file *m, const struct blkload_run *run)
+static void blkload_results_show_trace(struct seq_file *m,
+				       const struct blkload_run *run)
 {
 	const struct blkload_replay_counts *counts = &run->load.replay.counts;
 
-	seq_printf(m, "trace %s records %llu passes %llu rounded %llu clipped %llu moved %llu\n",
-		   run->name, counts->records, counts->passes, counts->rounded,
-		   counts->clipped, counts->moved);
+	seq_printf(m,
+		   "trace %s records %llu passes %llu rounded %llu clipped %llu moved %llu\n",
+		   run->name, counts->nr_records, counts->nr_passes,
+		   counts->nr_rounded, counts->nr_clipped, counts->nr_moved);
 }
 
-static void show_late(struct seq_file *m, const struct blkload_run *run)
+static void blkload_results_show_late(struct seq_file *m,
+				      const struct blkload_run *run)
 {
 	const struct blkload_late *late = &run->load.replay.counts.late;
 
-	seq_printf(m, "late %s ios %llu sum_ns %llu max_ns %llu above_1ms %llu\n",
-		   run->name, late->ios, late->sum, late->max, late->above);
+	seq_printf(m,
+		   "late %s ios %llu sum_ns %llu max_ns %llu above_1ms %llu\n",
+		   run->name, late->nr_ios, late->sum_ns, late->max_ns,
+		   late->nr_late);
 }
 
-static void show_op(struct seq_file *m, const struct cursor *c)
+static void blkload_results_show_op(struct seq_file *m,
+				    const struct blkload_cursor *c)
 {
-	struct blkload_counts sum = sum_counts(c);
+	struct blkload_counts sum = blkload_results_sum_counts(c);
 
-	seq_printf(m, "op %s %s issued %llu ios %llu bytes %llu errors %llu verify_errors %llu meas_ios %llu meas_bytes %llu lat_sum_ns %llu lat_min_ns %llu lat_max_ns %llu\n",
-		   c->run->name, op_names[c->op], sum.issued, sum.ios,
-		   sum.bytes, sum.errors, sum.verify_errors, sum.meas_ios,
-		   sum.meas_bytes, sum.lat_sum, sum.lat_min, sum.lat_max);
+	seq_printf(m,
+		   "op %s %s issued %llu ios %llu bytes %llu errors %llu verify_errors %llu meas_ios %llu meas_bytes %llu lat_sum_ns %llu lat_min_ns %llu lat_max_ns %llu\n",
+		   c->run->name, blkload_results_op_names[c->op], sum.issued,
+		   sum.ios, sum.bytes, sum.errors, sum.verify_errors, sum.meas_ios,
+		   sum.meas_bytes, sum.lat_sum_ns, sum.lat_min_ns, sum.lat_max_ns);
 }
 
-static int results_show(struct seq_file *m, void *v)
+static int blkload_results_show(struct seq_file *m, void *v)
 {
-	const struct cursor *c = v;
+	const struct blkload_cursor *c = v;
 	struct blkload_window window;
 
-	switch (c->line) {
-	case LINE_TENANT:
-		show_tenant(m, c->run);
+	switch (c->kind) {
+	case BLKLOAD_LINE_TENANT:
+		blkload_results_show_tenant(m, c->run);
 		break;
-	case LINE_CPU:
-		show_cpu(m, c->run);
+	case BLKLOAD_LINE_CPU:
+		blkload_results_show_cpu(m, c->run);
 		break;
-	case LINE_TRACE:
-		show_trace(m, c->run);
+	case BLKLOAD_LINE_TRACE:
+		blkload_results_show_trace(m, c->run);
 		break;
-	case LINE_LATE:
-		show_late(m, c->run);
+	case BLKLOAD_LINE_LATE:
+		blkload_results_show_late(m, c->run);
 		break;
-	case LINE_OP:
-		show_op(m, c);
+	case BLKLOAD_LINE_OP:
+		blkload_results_show_op(m, c);
 		break;
-	case LINE_LAT:
+	case BLKLOAD_LINE_LAT:
 		seq_printf(m, "lat %s %s %llu %llu\n", c->run->name,
-			   op_names[c->op], blkload_hist_upper(c->index),
-			   sum_bucket(c));
+			   blkload_results_op_names[c->op],
+			   blkload_hist_bucket_end(c->index),
+			   blkload_results_sum_bucket(c));
 		break;
-	case LINE_WIN:
-		window = sum_window(c);
+	case BLKLOAD_LINE_WIN:
+		window = blkload_results_sum_window(c);
 		seq_printf(m, "win %s %s %llu %llu %llu\n", c->run->name,
-			   op_names[c->op],
-			   div_u64(c->index * c->run->measure.window,
+			   blkload_results_op_names[c->op],
+			   div_u64(c->index * c->run->measure.window_ns,
 				   NSEC_PER_MSEC),
 			   window.ios, window.bytes);
 		break;
@@ -284,45 +301,47 @@ static int results_show(struct seq_file *m, void *v)
 	return 0;
 }
 
-static const struct seq_operations results_seq_ops = {
-	.start	= results_start,
-	.next	= results_next,
-	.stop	= results_stop,
-	.show	= results_show,
+static const struct seq_operations blkload_results_seq_ops = {
+	.start	= blkload_results_start,
+	.next	= blkload_results_next,
+	.stop	= blkload_results_stop,
+	.show	= blkload_results_show,
 };
 
-static int results_open(struct inode *inode, struct file *file)
+static int blkload_results_open(struct inode *inode, struct file *file)
 {
-	return seq_open_private(file, &results_seq_ops, sizeof(struct cursor));
+	return seq_open_private(file, &blkload_results_seq_ops,
+				sizeof(struct blkload_cursor));
 }
 
-static int results_release(struct inode *inode, struct file *file)
+static int blkload_results_release(struct inode *inode, struct file *file)
 {
 	struct seq_file *m = file->private_data;
-	struct cursor *c = m->private;
+	struct blkload_cursor *c = m->private;
 
 	blkload_run_put(c->run);
 	return seq_release_private(inode, file);
 }
 
-static const struct file_operations results_fops = {
+static const struct file_operations blkload_results_fops = {
 	.owner		= THIS_MODULE,
-	.open		= results_open,
+	.open		= blkload_results_open,
 	.read		= seq_read,
 	.llseek		= seq_lseek,
-	.release	= results_release,
+	.release	= blkload_results_release,
 };
 
-static struct dentry *results_dir;
+static struct dentry *blkload_results_dir;
 
 /**
  * blkload_results_init - create the files; without debugfs there are none
  */
 void blkload_results_init(void)
 {
-	results_dir = debugfs_create_dir("blkload", NULL);
-	debugfs_create_file("results", 0444, results_dir, NULL, &results_fops);
-	blkload_completed_init(results_dir);
+	blkload_results_dir = debugfs_create_dir("blkload", NULL);
+	debugfs_create_file("results", 0444, blkload_results_dir, NULL,
+			    &blkload_results_fops);
+	blkload_completed_init(blkload_results_dir);
 }
 
 /**
@@ -330,6 +349,6 @@ void blkload_results_init(void)
  */
 void blkload_results_exit(void)
 {
-	debugfs_remove(results_dir);
+	debugfs_remove(blkload_results_dir);
 	blkload_completed_exit();
 }

@@ -28,21 +28,21 @@
 #include "run.h"
 
 /* Minimum sleep of ready threads before the barrier, ns. */
-#define BARRIER_MARGIN_NS	NSEC_PER_MSEC
+#define BLKLOAD_BARRIER_MARGIN_NS	NSEC_PER_MSEC
 
 /* Jobs that are not yet ready; the last one wakes the starter. */
-static atomic_t run_starting = ATOMIC_INIT(0);
-static DECLARE_WAIT_QUEUE_HEAD(run_ready);
+static atomic_t blkload_nr_starting = ATOMIC_INIT(0);
+static DECLARE_WAIT_QUEUE_HEAD(blkload_ready_wait);
 
 /* Complete once the barrier is known. */
-static DECLARE_COMPLETION(run_go);
+static DECLARE_COMPLETION(blkload_barrier_set);
 
 /* Runs that are not done; woken when a run is done. */
-static atomic_t run_running = ATOMIC_INIT(0);
-static DECLARE_WAIT_QUEUE_HEAD(run_idle);
+static atomic_t blkload_nr_running = ATOMIC_INIT(0);
+static DECLARE_WAIT_QUEUE_HEAD(blkload_idle_wait);
 
 /* Free a run without references. */
-static void run_free(struct kref *ref)
+static void blkload_run_free(struct kref *ref)
 {
 	struct blkload_run *run = container_of(ref, struct blkload_run, ref);
 	u32 i;
@@ -73,7 +73,7 @@ void blkload_run_get(struct blkload_run *run)
 void blkload_run_put(struct blkload_run *run)
 {
 	if (run)
-		kref_put(&run->ref, run_free);
+		kref_put(&run->ref, blkload_run_free);
 }
 
 /**
@@ -99,11 +99,11 @@ struct blkload_run *blkload_run_create(const char *name,
 	spin_lock_init(&run->cpu_lock);
 	run->nr_jobs = opts->numjobs;
 	run->opts = *opts;
-	run->measure.window = opts->window;
-	run->measure.from = opts->startdelay + opts->ramp_time;
-	run->measure.to = opts->runtime ? run->measure.from + opts->runtime :
-					  U64_MAX;
-	atomic_set(&run->progress.active, run->nr_jobs);
+	run->measure.window_ns = opts->window;
+	run->measure.from_ns = opts->startdelay + opts->ramp_time;
+	run->measure.to_ns =
+		opts->runtime ? run->measure.from_ns + opts->runtime : U64_MAX;
+	atomic_set(&run->progress.nr_active, run->nr_jobs);
 	run->name = kstrdup(name, GFP_KERNEL);
 	if (run->name)
 		ret = blkload_run_prepare(run);
@@ -120,7 +120,7 @@ struct blkload_run *blkload_run_create(const char *name,
  * blkload_runs_start - start runs on one barrier
  * @runs: list of runs, in the order in which their threads start
  *
- * Context: May sleep; blkload_lock held and blkload_idle().
+ * Context: May sleep; blkload_lock held and blkload_is_idle().
  */
 void blkload_runs_start(struct list_head *runs)
 {
@@ -128,21 +128,21 @@ void blkload_runs_start(struct list_head *runs)
 	u64 barrier;
 	u32 i;
 
-	reinit_completion(&run_go);
+	reinit_completion(&blkload_barrier_set);
 	list_for_each_entry(run, runs, link) {
-		atomic_add(run->nr_jobs, &run_starting);
-		atomic_inc(&run_running);
+		atomic_add(run->nr_jobs, &blkload_nr_starting);
+		atomic_inc(&blkload_nr_running);
 	}
 	list_for_each_entry(run, runs, link)
 		for (i = 0; i < run->nr_jobs; i++)
 			wake_up_process(run->jobs[i]->task);
-	wait_event_idle(run_ready, !atomic_read(&run_starting));
+	wait_event_idle(blkload_ready_wait, !atomic_read(&blkload_nr_starting));
 
-	barrier = roundup_u64(ktime_get_ns() + BARRIER_MARGIN_NS,
+	barrier = roundup_u64(ktime_get_ns() + BLKLOAD_BARRIER_MARGIN_NS,
 			      NSEC_PER_SEC);
 	list_for_each_entry(run, runs, link)
-		run->measure.barrier = barrier;
-	complete_all(&run_go);
+		run->measure.barrier_ns = barrier;
+	complete_all(&blkload_barrier_set);
 }
 
 /**
@@ -152,9 +152,9 @@ void blkload_runs_start(struct list_head *runs)
  */
 void blkload_run_job_ready(void)
 {
-	if (atomic_dec_and_test(&run_starting))
-		wake_up(&run_ready);
-	wait_for_completion(&run_go);
+	if (atomic_dec_and_test(&blkload_nr_starting))
+		wake_up(&blkload_ready_wait);
+	wait_for_completion(&blkload_barrier_set);
 }
 
 /**
@@ -170,32 +170,33 @@ void blkload_run_job_ended(struct blkload_run *run)
 	u64 end = 0;
 	u32 i;
 
-	if (!atomic_dec_and_test(&progress->active))
+	if (!atomic_dec_and_test(&progress->nr_active))
 		return;
 	for (i = 0; i < run->nr_jobs; i++) {
 		struct blkload_job *job = run->jobs[i];
 
-		end = max(end, job->last_end);
+		end = max(end, job->last_end_ns);
 		if (!progress->error)
 			progress->error = job->error;
 	}
 	blkload_run_release_io(run);
 	/* A run that was stopped may have ended before the barrier. */
-	progress->end = end > run->measure.barrier ?
-			end - run->measure.barrier : 0;
-	run->measure.to = max(run->measure.from,
-			      min(run->measure.to, progress->end));
-	/* Pairs with blkload_run_done(). */
+	progress->end_ns = end > run->measure.barrier_ns ?
+				   end - run->measure.barrier_ns :
+				   0;
+	run->measure.to_ns = max(run->measure.from_ns,
+				 min(run->measure.to_ns, progress->end_ns));
+	/* Pairs with blkload_run_is_done(). */
 	smp_store_release(&progress->done, true);
-	atomic_dec(&run_running);
-	wake_up_all(&run_idle);
+	atomic_dec(&blkload_nr_running);
+	wake_up_all(&blkload_idle_wait);
 }
 
 /**
- * blkload_run_cpus - return the number of a run's virtual processors
+ * blkload_run_get_cpus - return the number of a run's virtual processors
  * @run: a run
  */
-u32 blkload_run_cpus(const struct blkload_run *run)
+u32 blkload_run_get_cpus(const struct blkload_run *run)
 {
 	return run->opts.cpus ?: run->nr_jobs;
 }
@@ -216,12 +217,12 @@ void blkload_run_stop(struct blkload_run *run)
 }
 
 /**
- * blkload_run_done - return whether all jobs of a run have ended
+ * blkload_run_is_done - return whether all jobs of a run have ended
  * @run: a started run
  *
  * Return: true if its results may be read.
  */
-bool blkload_run_done(const struct blkload_run *run)
+bool blkload_run_is_done(const struct blkload_run *run)
 {
 	/* Pairs with blkload_run_job_ended(). */
 	return smp_load_acquire(&run->progress.done);
@@ -235,17 +236,17 @@ bool blkload_run_done(const struct blkload_run *run)
  */
 void blkload_run_wait(struct blkload_run *run)
 {
-	wait_event_idle(run_idle, blkload_run_done(run));
+	wait_event_idle(blkload_idle_wait, blkload_run_is_done(run));
 }
 
 /**
- * blkload_idle - return whether all runs are done
+ * blkload_is_idle - return whether all runs are done
  *
  * Return: true if all runs are done.
  */
-bool blkload_idle(void)
+bool blkload_is_idle(void)
 {
-	return !atomic_read(&run_running);
+	return !atomic_read(&blkload_nr_running);
 }
 
 /**
@@ -256,5 +257,5 @@ bool blkload_idle(void)
  */
 int blkload_wait_idle(void)
 {
-	return wait_event_interruptible(run_idle, blkload_idle());
+	return wait_event_interruptible(blkload_idle_wait, blkload_is_idle());
 }

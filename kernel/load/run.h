@@ -27,7 +27,7 @@ struct blkload_target {
 	struct file *file;	/* open device */
 	struct block_device *bdev; /* block device of @file */
 	struct cgroup_subsys_state *css; /* css to charge, of io */
-	u64 base;		/* first byte of the region */
+	u64 base_pos;		/* first byte of the region */
 	u64 bytes;		/* size of the region, bytes */
 };
 
@@ -37,7 +37,7 @@ struct blkload_load {
 	blk_opf_t opf[BLKLOAD_NR_OPS]; /* operation and flags, by blkload_op */
 	bool random;		/* whether offsets are random */
 	bool relayed;		/* whether the relay submits; holds a reference */
-	u32 min_bs;		/* smallest size, bytes; offsets are multiples */
+	u32 bs_min;		/* smallest size, bytes; offsets are multiples */
 	struct blkload_dist *dist; /* distribution of offsets; NULL = uniform */
 	struct blkload_buf data[BLKLOAD_NR_OPS]; /* data without verification */
 	struct blkload_verify verify; /* verification; @gen NULL = none */
@@ -46,16 +46,16 @@ struct blkload_load {
 
 /* Progress of a run's jobs. */
 struct blkload_progress {
-	atomic_t active;	/* jobs that have not ended */
+	atomic_t nr_active;	/* jobs that have not ended */
 	bool stop;		/* whether the jobs have to end */
 	bool done;		/* whether all of them have ended */
 	int error;		/* error of the first job with an error, or 0 */
-	u64 end;		/* time from the barrier to the last end, ns */
+	u64 end_ns;		/* time from the barrier to the last end, ns */
 };
 
 /*
- * A run of a tenant. All fields are constant while jobs run, except @active,
- * @stop, @cpu_free and @cpu_busy. The last job to end releases @target and the
+ * A run of a tenant. All fields are constant while jobs run, except @nr_active,
+ * @stop, @cpu_free_ns and @cpu_busy_ns. The last job to end releases @target and the
  * memory of @load and then sets @done (release); a reader that sees @done
  * (acquire) may read the rest.
  */
@@ -68,9 +68,9 @@ struct blkload_run {
 	struct blkload_target target; /* device, region and cgroup */
 	struct blkload_load load; /* requests */
 	struct blkload_progress progress; /* progress of the jobs */
-	spinlock_t cpu_lock;	/* protects @cpu_free and @cpu_busy */
-	u64 cpu_free[BLKLOAD_MAX_JOBS]; /* time when each is free, ns */
-	u64 cpu_busy;		/* busy time of all in the measured window, ns */
+	spinlock_t cpu_lock;	/* protects @cpu_free_ns and @cpu_busy_ns */
+	u64 cpu_free_ns[BLKLOAD_JOBS_MAX]; /* time when each is free, ns */
+	u64 cpu_busy_ns;	/* busy time of all in the measured window, ns */
 	u32 nr_jobs;		/* number of jobs */
 	struct blkload_job *jobs[]; /* jobs */
 };
@@ -85,11 +85,11 @@ struct blkload_run *blkload_run_create(const char *name,
 void blkload_run_get(struct blkload_run *run);
 void blkload_run_put(struct blkload_run *run);
 void blkload_runs_start(struct list_head *runs);
-u32 blkload_run_cpus(const struct blkload_run *run);
+u32 blkload_run_get_cpus(const struct blkload_run *run);
 void blkload_run_stop(struct blkload_run *run);
-bool blkload_run_done(const struct blkload_run *run);
+bool blkload_run_is_done(const struct blkload_run *run);
 void blkload_run_wait(struct blkload_run *run);
-bool blkload_idle(void);
+bool blkload_is_idle(void);
 int blkload_wait_idle(void);
 void blkload_run_job_ready(void);
 void blkload_run_job_ended(struct blkload_run *run);

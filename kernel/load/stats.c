@@ -18,7 +18,8 @@
 
 /* Get a page of windows; @gfp: GFP_KERNEL before the run, GFP_NOIO in it. */
 static struct blkload_window *
-stats_chunk(struct blkload_stats *stats, unsigned long index, gfp_t gfp)
+blkload_stats_get_chunk(struct blkload_stats *stats, unsigned long index,
+			gfp_t gfp)
 {
 	struct blkload_window *chunk = xa_load(&stats->chunks, index);
 
@@ -51,15 +52,15 @@ int blkload_stats_init(struct blkload_stats *stats,
 	unsigned long last, i;
 
 	xa_init(&stats->chunks);
-	stats->counts.lat_min = U64_MAX;
+	stats->counts.lat_min_ns = U64_MAX;
 	stats->hist = kvcalloc(BLKLOAD_HIST_BUCKETS, sizeof(*stats->hist),
 			       GFP_KERNEL);
 	if (!stats->hist)
 		return -ENOMEM;
-	last = div64_ul(div64_u64(duration, measure->window),
-			BLKLOAD_CHUNK_WINDOWS);
+	last = div64_ul(div64_u64(duration, measure->window_ns),
+			BLKLOAD_WINDOWS_PER_CHUNK);
 	for (i = 0; i <= last; i++) {
-		if (!stats_chunk(stats, i, GFP_KERNEL))
+		if (!blkload_stats_get_chunk(stats, i, GFP_KERNEL))
 			return -ENOMEM;
 		cond_resched();
 	}
@@ -85,18 +86,19 @@ void blkload_stats_free(struct blkload_stats *stats)
 }
 
 /* Make the window of time @at the cached window. */
-static int stats_turn(struct blkload_stats *stats, u64 width, u64 at)
+static int blkload_stats_seek_window(struct blkload_stats *stats, u64 width,
+				     u64 at)
 {
 	struct blkload_window *chunk;
 	u64 n = div64_u64(at, width);
 
-	chunk = stats_chunk(stats, div64_ul(n, BLKLOAD_CHUNK_WINDOWS),
-			    GFP_NOIO);
+	chunk = blkload_stats_get_chunk(
+		stats, div64_ul(n, BLKLOAD_WINDOWS_PER_CHUNK), GFP_NOIO);
 	if (!chunk)
 		return -ENOMEM;
-	stats->window = &chunk[n % BLKLOAD_CHUNK_WINDOWS];
-	stats->window_begin = n * width;
-	stats->window_end = stats->window_begin + width;
+	stats->window = &chunk[n % BLKLOAD_WINDOWS_PER_CHUNK];
+	stats->window_begin_ns = n * width;
+	stats->window_end_ns = stats->window_begin_ns + width;
 	return 0;
 }
 
@@ -120,16 +122,18 @@ int blkload_stats_complete(struct blkload_stats *stats,
 
 	c->ios++;
 	c->bytes += bytes;
-	if (at >= measure->from && at < measure->to) {
+	if (at >= measure->from_ns && at < measure->to_ns) {
 		c->meas_ios++;
 		c->meas_bytes += bytes;
-		c->lat_sum += latency;
-		c->lat_min = min(c->lat_min, latency);
-		c->lat_max = max(c->lat_max, latency);
+		c->lat_sum_ns += latency;
+		c->lat_min_ns = min(c->lat_min_ns, latency);
+		c->lat_max_ns = max(c->lat_max_ns, latency);
 		stats->hist[blkload_hist_bucket(latency)]++;
 	}
-	if (unlikely(at < stats->window_begin || at >= stats->window_end)) {
-		int ret = stats_turn(stats, measure->window, at);
+	if (unlikely(at < stats->window_begin_ns ||
+		     at >= stats->window_end_ns)) {
+		int ret = blkload_stats_seek_window(stats, measure->window_ns,
+						    at);
 
 		if (ret)
 			return ret;

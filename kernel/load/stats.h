@@ -42,12 +42,12 @@ static inline unsigned int blkload_hist_bucket(u64 ns)
 }
 
 /**
- * blkload_hist_upper - return the upper bound of a bucket
+ * blkload_hist_bucket_end - return the upper bound of a bucket
  * @bucket: number of the bucket
  *
  * Return: the first latency, in ns, that is above it.
  */
-static inline u64 blkload_hist_upper(unsigned int bucket)
+static inline u64 blkload_hist_bucket_end(unsigned int bucket)
 {
 	unsigned int shift;
 
@@ -62,10 +62,10 @@ static inline u64 blkload_hist_upper(unsigned int bucket)
  * constant while requests are in flight.
  */
 struct blkload_measure {
-	u64 barrier;	/* CLOCK_MONOTONIC ns; other times are relative to it */
-	u64 from;	/* begin of the measured window */
-	u64 to;		/* end of the measured window */
-	u64 window;	/* width of a window of the series */
+	u64 barrier_ns;	/* CLOCK_MONOTONIC ns; other times are relative to it */
+	u64 from_ns;	/* begin of the measured window */
+	u64 to_ns;	/* end of the measured window */
+	u64 window_ns;	/* width of a window of the series */
 };
 
 /* One window of a time series. */
@@ -75,7 +75,7 @@ struct blkload_window {
 };
 
 /* Windows are allocated by the page. */
-#define BLKLOAD_CHUNK_WINDOWS	(PAGE_SIZE / sizeof(struct blkload_window))
+#define BLKLOAD_WINDOWS_PER_CHUNK	(PAGE_SIZE / sizeof(struct blkload_window))
 
 /* Counts of one operation. */
 struct blkload_counts {
@@ -86,9 +86,9 @@ struct blkload_counts {
 	u64 verify_errors; /* reads that returned wrong data */
 	u64 meas_ios;	/* part of @ios that ended in the measured window */
 	u64 meas_bytes;	/* bytes of @meas_ios */
-	u64 lat_sum;	/* sum of latencies of @meas_ios, ns */
-	u64 lat_min;	/* least latency, ns; U64_MAX if there is none */
-	u64 lat_max;	/* greatest latency, ns */
+	u64 lat_sum_ns;	/* sum of latencies of @meas_ios, ns */
+	u64 lat_min_ns;	/* least latency, ns; U64_MAX if there is none */
+	u64 lat_max_ns;	/* greatest latency, ns */
 };
 
 /*
@@ -100,8 +100,8 @@ struct blkload_stats {
 	u64 *hist;			/* histogram of latencies */
 	struct xarray chunks;		/* pages of windows */
 	struct blkload_window *window;	/* last used window */
-	u64 window_begin;		/* begin of @window, ns */
-	u64 window_end;			/* end of @window, ns */
+	u64 window_begin_ns;		/* begin of @window, ns */
+	u64 window_end_ns;		/* end of @window, ns */
 };
 
 int blkload_stats_init(struct blkload_stats *stats,

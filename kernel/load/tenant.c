@@ -22,19 +22,19 @@
 #include "tenant.h"
 
 /* The queue depth of the deepest devices, far beyond a tenant's need. */
-#define MAX_IODEPTH	4096
+#define BLKLOAD_IODEPTH_MAX	4096
 /* Arrivals a second: one every ns. */
-#define MAX_RATE	NSEC_PER_SEC
+#define BLKLOAD_RATE_IOPS_MAX	NSEC_PER_SEC
 /* It is spent spinning, with no other thread on that CPU. */
-#define MAX_CPUTIME_NS	NSEC_PER_MSEC
+#define BLKLOAD_CPUTIME_NS_MAX	NSEC_PER_MSEC
 /*
  * Thousandths of the recorded speed. The maximum corrects a trace whose
  * nanoseconds were taken for seconds; its thousandths fit in 64 bits.
  */
-#define MIN_SPEED	1
-#define MAX_SPEED	(NSEC_PER_SEC * BLKLOAD_SPEED_ONE)
+#define BLKLOAD_SPEED_MIN	1
+#define BLKLOAD_SPEED_MAX	(NSEC_PER_SEC * BLKLOAD_SPEED_ONE)
 /* Narrower windows hold too few requests. */
-#define MIN_WINDOW_NS	NSEC_PER_MSEC
+#define BLKLOAD_WINDOW_NS_MIN	NSEC_PER_MSEC
 
 static struct blkload_tenant *to_tenant(struct config_item *item)
 {
@@ -42,12 +42,12 @@ static struct blkload_tenant *to_tenant(struct config_item *item)
 }
 
 /* A field: an option as an attribute. */
-struct tenant_field {
+struct blkload_field {
 	/* Set the option from text, or return a negative errno. */
-	int (*parse)(const struct tenant_field *field,
+	int (*parse)(const struct blkload_field *field,
 		     struct blkload_opts *opts, char *s);
 	/* Print the option as @parse reads it. Return characters printed. */
-	int (*format)(const struct tenant_field *field,
+	int (*format)(const struct blkload_field *field,
 		      const struct blkload_opts *opts, char *buf, size_t len);
 	size_t offset;	/* offset of a number or path in struct blkload_opts */
 	u64 min;	/* least value of a number */
@@ -55,8 +55,8 @@ struct tenant_field {
 	u64 unit;	/* unit of a time without a suffix, ns */
 };
 
-static ssize_t tenant_show(struct config_item *item, char *page,
-			   const struct tenant_field *field)
+static ssize_t blkload_tenant_show(struct config_item *item, char *page,
+				   const struct blkload_field *field)
 {
 	struct blkload_tenant *tenant = to_tenant(item);
 	int n;
@@ -68,8 +68,9 @@ static ssize_t tenant_show(struct config_item *item, char *page,
 	return n;
 }
 
-static ssize_t tenant_store(struct config_item *item, const char *page,
-			    size_t count, const struct tenant_field *field)
+static ssize_t blkload_tenant_store(struct config_item *item, const char *page,
+				    size_t count,
+				    const struct blkload_field *field)
 {
 	struct blkload_tenant *tenant = to_tenant(item);
 	char *copy;
@@ -79,7 +80,7 @@ static ssize_t tenant_store(struct config_item *item, const char *page,
 	if (!copy)
 		return -ENOMEM;
 	mutex_lock(&blkload_lock);
-	if (tenant->run && !blkload_run_done(tenant->run))
+	if (tenant->run && !blkload_run_is_done(tenant->run))
 		ret = -EBUSY;
 	else
 		ret = field->parse(field, &tenant->opts, strim(copy));
@@ -89,51 +90,53 @@ static ssize_t tenant_store(struct config_item *item, const char *page,
 }
 
 /* Define the attribute of a field called _name##_field. */
-#define TENANT_ATTR(_name)						\
-static ssize_t tenant_##_name##_show(struct config_item *item,		\
-				     char *page)			\
+#define BLKLOAD_TENANT_ATTR(_name)					\
+static ssize_t blkload_tenant_##_name##_show(struct config_item *item,	\
+					     char *page)		\
 {									\
-	return tenant_show(item, page, &_name##_field);			\
+	return blkload_tenant_show(item, page, &_name##_field);		\
 }									\
-static ssize_t tenant_##_name##_store(struct config_item *item,		\
-				      const char *page, size_t count)	\
+static ssize_t blkload_tenant_##_name##_store(struct config_item *item,	\
+					      const char *page,		\
+					      size_t count)		\
 {									\
-	return tenant_store(item, page, count, &_name##_field);		\
+	return blkload_tenant_store(item, page, count, &_name##_field);	\
 }									\
-CONFIGFS_ATTR(tenant_, _name)
+CONFIGFS_ATTR(blkload_tenant_, _name)
 
-static int number_parse(const struct tenant_field *field,
-			struct blkload_opts *opts, char *s)
+static int blkload_field_parse_number(const struct blkload_field *field,
+				      struct blkload_opts *opts, char *s)
 {
 	return blkload_parse_number(s, field->min, field->max,
 				    (void *)opts + field->offset);
 }
 
-static int number_format(const struct tenant_field *field,
-			 const struct blkload_opts *opts, char *buf,
-			 size_t len)
+static int blkload_field_format_number(const struct blkload_field *field,
+				       const struct blkload_opts *opts,
+				       char *buf, size_t len)
 {
 	const u64 *value = (const void *)opts + field->offset;
 
 	return scnprintf(buf, len, "%llu", *value);
 }
 
-static int bytes_parse(const struct tenant_field *field,
-		       struct blkload_opts *opts, char *s)
+static int blkload_field_parse_bytes(const struct blkload_field *field,
+				     struct blkload_opts *opts, char *s)
 {
 	return blkload_parse_bytes(s, field->min, field->max,
 				   (void *)opts + field->offset);
 }
 
-static int time_parse(const struct tenant_field *field,
-		      struct blkload_opts *opts, char *s)
+static int blkload_field_parse_time(const struct blkload_field *field,
+				    struct blkload_opts *opts, char *s)
 {
 	return blkload_parse_time(s, field->unit, field->min, field->max,
 				  (void *)opts + field->offset);
 }
 
-static int time_format(const struct tenant_field *field,
-		       const struct blkload_opts *opts, char *buf, size_t len)
+static int blkload_field_format_time(const struct blkload_field *field,
+				     const struct blkload_opts *opts, char *buf,
+				     size_t len)
 {
 	const u64 *ns = (const void *)opts + field->offset;
 
@@ -141,8 +144,8 @@ static int time_format(const struct tenant_field *field,
 }
 
 /* Parse the width of a window, in whole ms, as windows are printed. */
-static int window_parse(const struct tenant_field *field,
-			struct blkload_opts *opts, char *s)
+static int blkload_field_parse_window(const struct blkload_field *field,
+				      struct blkload_opts *opts, char *s)
 {
 	u64 ns;
 	u32 rest;
@@ -158,66 +161,68 @@ static int window_parse(const struct tenant_field *field,
 	return 0;
 }
 
-static int path_parse(const struct tenant_field *field,
-		      struct blkload_opts *opts, char *s)
+static int blkload_field_parse_path(const struct blkload_field *field,
+				    struct blkload_opts *opts, char *s)
 {
 	return blkload_parse_path(s, (void *)opts + field->offset);
 }
 
-static int path_format(const struct tenant_field *field,
-		       const struct blkload_opts *opts, char *buf, size_t len)
+static int blkload_field_format_path(const struct blkload_field *field,
+				     const struct blkload_opts *opts, char *buf,
+				     size_t len)
 {
 	return scnprintf(buf, len, "%s", (const char *)opts + field->offset);
 }
 
-static int rw_parse(const struct tenant_field *field,
-		    struct blkload_opts *opts, char *s)
+static int blkload_field_parse_rw(const struct blkload_field *field,
+				  struct blkload_opts *opts, char *s)
 {
 	return blkload_parse_rw(s, &opts->rw);
 }
 
-static int rw_format(const struct tenant_field *field,
-		     const struct blkload_opts *opts, char *buf, size_t len)
+static int blkload_field_format_rw(const struct blkload_field *field,
+				   const struct blkload_opts *opts, char *buf,
+				   size_t len)
 {
 	return scnprintf(buf, len, "%s", blkload_rw_name(opts->rw));
 }
 
-static int bs_parse(const struct tenant_field *field,
-		    struct blkload_opts *opts, char *s)
+static int blkload_field_parse_bs(const struct blkload_field *field,
+				  struct blkload_opts *opts, char *s)
 {
 	return blkload_parse_bs(s, opts);
 }
 
-static int bsrange_parse(const struct tenant_field *field,
-			 struct blkload_opts *opts, char *s)
+static int blkload_field_parse_bsrange(const struct blkload_field *field,
+				       struct blkload_opts *opts, char *s)
 {
 	return blkload_parse_range(s, opts);
 }
 
-static int bsrange_format(const struct tenant_field *field,
-			  const struct blkload_opts *opts, char *buf,
-			  size_t len)
+static int blkload_field_format_bsrange(const struct blkload_field *field,
+					const struct blkload_opts *opts,
+					char *buf, size_t len)
 {
 	if (!opts->range_low)
 		return 0;
 	return scnprintf(buf, len, "%u-%u", opts->range_low, opts->range_high);
 }
 
-static int bssplit_parse(const struct tenant_field *field,
-			 struct blkload_opts *opts, char *s)
+static int blkload_field_parse_bssplit(const struct blkload_field *field,
+				       struct blkload_opts *opts, char *s)
 {
 	return blkload_parse_split(s, opts);
 }
 
-static int bssplit_format(const struct tenant_field *field,
-			  const struct blkload_opts *opts, char *buf,
-			  size_t len)
+static int blkload_field_format_bssplit(const struct blkload_field *field,
+					const struct blkload_opts *opts,
+					char *buf, size_t len)
 {
 	return blkload_format_split(buf, len, opts);
 }
 
-static int rate_process_parse(const struct tenant_field *field,
-			      struct blkload_opts *opts, char *s)
+static int blkload_field_parse_rate_process(const struct blkload_field *field,
+					    struct blkload_opts *opts, char *s)
 {
 	if (!strcmp(s, "linear"))
 		opts->poisson = false;
@@ -228,15 +233,15 @@ static int rate_process_parse(const struct tenant_field *field,
 	return 0;
 }
 
-static int rate_process_format(const struct tenant_field *field,
-			       const struct blkload_opts *opts, char *buf,
-			       size_t len)
+static int blkload_field_format_rate_process(const struct blkload_field *field,
+					     const struct blkload_opts *opts,
+					     char *buf, size_t len)
 {
 	return scnprintf(buf, len, "%s", opts->poisson ? "poisson" : "linear");
 }
 
-static int replay_parse(const struct tenant_field *field,
-			struct blkload_opts *opts, char *s)
+static int blkload_field_parse_replay(const struct blkload_field *field,
+				      struct blkload_opts *opts, char *s)
 {
 	if (!strcmp(s, "timed"))
 		opts->timed = true;
@@ -247,15 +252,15 @@ static int replay_parse(const struct tenant_field *field,
 	return 0;
 }
 
-static int replay_format(const struct tenant_field *field,
-			 const struct blkload_opts *opts, char *buf,
-			 size_t len)
+static int blkload_field_format_replay(const struct blkload_field *field,
+				       const struct blkload_opts *opts,
+				       char *buf, size_t len)
 {
 	return scnprintf(buf, len, "%s", opts->timed ? "timed" : "closed");
 }
 
-static int trace_fit_parse(const struct tenant_field *field,
-			   struct blkload_opts *opts, char *s)
+static int blkload_field_parse_trace_fit(const struct blkload_field *field,
+					 struct blkload_opts *opts, char *s)
 {
 	if (!strcmp(s, "wrap"))
 		opts->scale = false;
@@ -266,305 +271,319 @@ static int trace_fit_parse(const struct tenant_field *field,
 	return 0;
 }
 
-static int trace_fit_format(const struct tenant_field *field,
-			    const struct blkload_opts *opts, char *buf,
-			    size_t len)
+static int blkload_field_format_trace_fit(const struct blkload_field *field,
+					  const struct blkload_opts *opts,
+					  char *buf, size_t len)
 {
 	return scnprintf(buf, len, "%s", opts->scale ? "scale" : "wrap");
 }
 
-static int random_distribution_parse(const struct tenant_field *field,
-				     struct blkload_opts *opts, char *s)
+static int blkload_field_parse_distribution(const struct blkload_field *field,
+					    struct blkload_opts *opts, char *s)
 {
 	return blkload_parse_shape(s, opts);
 }
 
-static int random_distribution_format(const struct tenant_field *field,
-				      const struct blkload_opts *opts,
-				      char *buf, size_t len)
+static int blkload_field_format_distribution(const struct blkload_field *field,
+					     const struct blkload_opts *opts,
+					     char *buf, size_t len)
 {
 	return blkload_format_shape(buf, len, opts);
 }
 
-static int ioprio_parse(const struct tenant_field *field,
-			struct blkload_opts *opts, char *s)
+static int blkload_field_parse_ioprio(const struct blkload_field *field,
+				      struct blkload_opts *opts, char *s)
 {
 	return blkload_parse_ioprio(s, &opts->ioprio);
 }
 
-static int ioprio_format(const struct tenant_field *field,
-			 const struct blkload_opts *opts, char *buf,
-			 size_t len)
+static int blkload_field_format_ioprio(const struct blkload_field *field,
+				       const struct blkload_opts *opts,
+				       char *buf, size_t len)
 {
 	return blkload_format_ioprio(buf, len, opts->ioprio);
 }
 
-#define FIELD_NUMBER(_option, _min, _max)				\
-	.parse = number_parse, .format = number_format,			\
+#define BLKLOAD_FIELD_NUMBER(_option, _min, _max)			\
+	.parse = blkload_field_parse_number,				\
+	.format = blkload_field_format_number,				\
 	.offset = offsetof(struct blkload_opts, _option),		\
 	.min = _min, .max = _max
 
-#define FIELD_BYTES(_option)						\
-	.parse = bytes_parse, .format = number_format,			\
+#define BLKLOAD_FIELD_BYTES(_option)					\
+	.parse = blkload_field_parse_bytes,				\
+	.format = blkload_field_format_number,				\
 	.offset = offsetof(struct blkload_opts, _option),		\
 	.max = S64_MAX
 
-#define FIELD_TIME(_option, _unit, _min, _max)				\
-	.parse = time_parse, .format = time_format,			\
+#define BLKLOAD_FIELD_TIME(_option, _unit, _min, _max)			\
+	.parse = blkload_field_parse_time,				\
+	.format = blkload_field_format_time,				\
 	.offset = offsetof(struct blkload_opts, _option),		\
 	.min = _min, .max = _max, .unit = _unit
 
-#define FIELD_PATH(_option)						\
-	.parse = path_parse, .format = path_format,			\
+#define BLKLOAD_FIELD_PATH(_option)					\
+	.parse = blkload_field_parse_path,				\
+	.format = blkload_field_format_path,				\
 	.offset = offsetof(struct blkload_opts, _option)
 
-static const struct tenant_field device_field = {
-	FIELD_PATH(device)
+static const struct blkload_field device_field = {
+	BLKLOAD_FIELD_PATH(device)
 };
-TENANT_ATTR(device);
+BLKLOAD_TENANT_ATTR(device);
 
-static const struct tenant_field cgroup_field = {
-	FIELD_PATH(cgroup)
+static const struct blkload_field cgroup_field = {
+	BLKLOAD_FIELD_PATH(cgroup)
 };
-TENANT_ATTR(cgroup);
+BLKLOAD_TENANT_ATTR(cgroup);
 
-static const struct tenant_field rw_field = {
-	.parse = rw_parse, .format = rw_format
+static const struct blkload_field rw_field = {
+	.parse = blkload_field_parse_rw,
+	.format = blkload_field_format_rw
 };
-TENANT_ATTR(rw);
+BLKLOAD_TENANT_ATTR(rw);
 
-static const struct tenant_field rwmixread_field = {
-	FIELD_NUMBER(rwmixread, 0, 100)
+static const struct blkload_field rwmixread_field = {
+	BLKLOAD_FIELD_NUMBER(rwmixread, 0, 100)
 };
-TENANT_ATTR(rwmixread);
+BLKLOAD_TENANT_ATTR(rwmixread);
 
-static const struct tenant_field bs_field = {
-	.parse = bs_parse, .format = number_format,
+static const struct blkload_field bs_field = {
+	.parse = blkload_field_parse_bs,
+	.format = blkload_field_format_number,
 	.offset = offsetof(struct blkload_opts, bs)
 };
-TENANT_ATTR(bs);
+BLKLOAD_TENANT_ATTR(bs);
 
-static const struct tenant_field bsrange_field = {
-	.parse = bsrange_parse, .format = bsrange_format
+static const struct blkload_field bsrange_field = {
+	.parse = blkload_field_parse_bsrange,
+	.format = blkload_field_format_bsrange
 };
-TENANT_ATTR(bsrange);
+BLKLOAD_TENANT_ATTR(bsrange);
 
-static const struct tenant_field bssplit_field = {
-	.parse = bssplit_parse, .format = bssplit_format
+static const struct blkload_field bssplit_field = {
+	.parse = blkload_field_parse_bssplit,
+	.format = blkload_field_format_bssplit
 };
-TENANT_ATTR(bssplit);
+BLKLOAD_TENANT_ATTR(bssplit);
 
-static const struct tenant_field iodepth_field = {
-	FIELD_NUMBER(iodepth, 1, MAX_IODEPTH)
+static const struct blkload_field iodepth_field = {
+	BLKLOAD_FIELD_NUMBER(iodepth, 1, BLKLOAD_IODEPTH_MAX)
 };
-TENANT_ATTR(iodepth);
+BLKLOAD_TENANT_ATTR(iodepth);
 
-static const struct tenant_field numjobs_field = {
-	FIELD_NUMBER(numjobs, 1, BLKLOAD_MAX_JOBS)
+static const struct blkload_field numjobs_field = {
+	BLKLOAD_FIELD_NUMBER(numjobs, 1, BLKLOAD_JOBS_MAX)
 };
-TENANT_ATTR(numjobs);
+BLKLOAD_TENANT_ATTR(numjobs);
 
-static const struct tenant_field rate_iops_field = {
-	FIELD_NUMBER(rate_iops, 0, MAX_RATE)
+static const struct blkload_field rate_iops_field = {
+	BLKLOAD_FIELD_NUMBER(rate_iops, 0, BLKLOAD_RATE_IOPS_MAX)
 };
-TENANT_ATTR(rate_iops);
+BLKLOAD_TENANT_ATTR(rate_iops);
 
-static const struct tenant_field rate_process_field = {
-	.parse = rate_process_parse, .format = rate_process_format
+static const struct blkload_field rate_process_field = {
+	.parse = blkload_field_parse_rate_process,
+	.format = blkload_field_format_rate_process
 };
-TENANT_ATTR(rate_process);
+BLKLOAD_TENANT_ATTR(rate_process);
 
-static const struct tenant_field thinktime_field = {
-	FIELD_TIME(thinktime, NSEC_PER_USEC, 0, BLKLOAD_MAX_NS)
+static const struct blkload_field thinktime_field = {
+	BLKLOAD_FIELD_TIME(thinktime, NSEC_PER_USEC, 0, BLKLOAD_TIME_NS_MAX)
 };
-TENANT_ATTR(thinktime);
+BLKLOAD_TENANT_ATTR(thinktime);
 
-static const struct tenant_field thinktime_blocks_field = {
-	FIELD_NUMBER(thinktime_blocks, 1, U64_MAX)
+static const struct blkload_field thinktime_blocks_field = {
+	BLKLOAD_FIELD_NUMBER(thinktime_blocks, 1, U64_MAX)
 };
-TENANT_ATTR(thinktime_blocks);
+BLKLOAD_TENANT_ATTR(thinktime_blocks);
 
-static const struct tenant_field on_field = {
-	FIELD_TIME(on, NSEC_PER_SEC, 0, BLKLOAD_MAX_NS)
+static const struct blkload_field on_field = {
+	BLKLOAD_FIELD_TIME(on, NSEC_PER_SEC, 0, BLKLOAD_TIME_NS_MAX)
 };
-TENANT_ATTR(on);
+BLKLOAD_TENANT_ATTR(on);
 
-static const struct tenant_field off_field = {
-	FIELD_TIME(off, NSEC_PER_SEC, 0, BLKLOAD_MAX_NS)
+static const struct blkload_field off_field = {
+	BLKLOAD_FIELD_TIME(off, NSEC_PER_SEC, 0, BLKLOAD_TIME_NS_MAX)
 };
-TENANT_ATTR(off);
+BLKLOAD_TENANT_ATTR(off);
 
-static const struct tenant_field cputime_field = {
-	FIELD_TIME(cputime, 1, 0, MAX_CPUTIME_NS)
+static const struct blkload_field cputime_field = {
+	BLKLOAD_FIELD_TIME(cputime, 1, 0, BLKLOAD_CPUTIME_NS_MAX)
 };
-TENANT_ATTR(cputime);
+BLKLOAD_TENANT_ATTR(cputime);
 
-static const struct tenant_field cpus_field = {
-	FIELD_NUMBER(cpus, 0, BLKLOAD_MAX_JOBS)
+static const struct blkload_field cpus_field = {
+	BLKLOAD_FIELD_NUMBER(cpus, 0, BLKLOAD_JOBS_MAX)
 };
-TENANT_ATTR(cpus);
+BLKLOAD_TENANT_ATTR(cpus);
 
-static const struct tenant_field startdelay_field = {
-	FIELD_TIME(startdelay, NSEC_PER_SEC, 0, BLKLOAD_MAX_NS)
+static const struct blkload_field startdelay_field = {
+	BLKLOAD_FIELD_TIME(startdelay, NSEC_PER_SEC, 0, BLKLOAD_TIME_NS_MAX)
 };
-TENANT_ATTR(startdelay);
+BLKLOAD_TENANT_ATTR(startdelay);
 
-static const struct tenant_field ramp_time_field = {
-	FIELD_TIME(ramp_time, NSEC_PER_SEC, 0, BLKLOAD_MAX_NS)
+static const struct blkload_field ramp_time_field = {
+	BLKLOAD_FIELD_TIME(ramp_time, NSEC_PER_SEC, 0, BLKLOAD_TIME_NS_MAX)
 };
-TENANT_ATTR(ramp_time);
+BLKLOAD_TENANT_ATTR(ramp_time);
 
-static const struct tenant_field runtime_field = {
-	FIELD_TIME(runtime, NSEC_PER_SEC, 0, BLKLOAD_MAX_NS)
+static const struct blkload_field runtime_field = {
+	BLKLOAD_FIELD_TIME(runtime, NSEC_PER_SEC, 0, BLKLOAD_TIME_NS_MAX)
 };
-TENANT_ATTR(runtime);
+BLKLOAD_TENANT_ATTR(runtime);
 
-static const struct tenant_field number_ios_field = {
-	FIELD_NUMBER(number_ios, 0, U64_MAX)
+static const struct blkload_field number_ios_field = {
+	BLKLOAD_FIELD_NUMBER(number_ios, 0, U64_MAX)
 };
-TENANT_ATTR(number_ios);
+BLKLOAD_TENANT_ATTR(number_ios);
 
-static const struct tenant_field offset_field = {
-	FIELD_BYTES(offset)
+static const struct blkload_field offset_field = {
+	BLKLOAD_FIELD_BYTES(offset)
 };
-TENANT_ATTR(offset);
+BLKLOAD_TENANT_ATTR(offset);
 
-static const struct tenant_field size_field = {
-	FIELD_BYTES(size)
+static const struct blkload_field size_field = {
+	BLKLOAD_FIELD_BYTES(size)
 };
-TENANT_ATTR(size);
+BLKLOAD_TENANT_ATTR(size);
 
-static const struct tenant_field random_distribution_field = {
-	.parse = random_distribution_parse, .format = random_distribution_format
+static const struct blkload_field random_distribution_field = {
+	.parse = blkload_field_parse_distribution,
+	.format = blkload_field_format_distribution
 };
-TENANT_ATTR(random_distribution);
+BLKLOAD_TENANT_ATTR(random_distribution);
 
-static const struct tenant_field fsync_field = {
-	FIELD_NUMBER(fsync, 0, U64_MAX)
+static const struct blkload_field fsync_field = {
+	BLKLOAD_FIELD_NUMBER(fsync, 0, U64_MAX)
 };
-TENANT_ATTR(fsync);
+BLKLOAD_TENANT_ATTR(fsync);
 
-static const struct tenant_field fua_field = {
-	FIELD_NUMBER(fua, 0, 1)
+static const struct blkload_field fua_field = {
+	BLKLOAD_FIELD_NUMBER(fua, 0, 1)
 };
-TENANT_ATTR(fua);
+BLKLOAD_TENANT_ATTR(fua);
 
-static const struct tenant_field meta_field = {
-	FIELD_NUMBER(meta, 0, 1)
+static const struct blkload_field meta_field = {
+	BLKLOAD_FIELD_NUMBER(meta, 0, 1)
 };
-TENANT_ATTR(meta);
+BLKLOAD_TENANT_ATTR(meta);
 
-static const struct tenant_field background_field = {
-	FIELD_NUMBER(background, 0, 1)
+static const struct blkload_field background_field = {
+	BLKLOAD_FIELD_NUMBER(background, 0, 1)
 };
-TENANT_ATTR(background);
+BLKLOAD_TENANT_ATTR(background);
 
-static const struct tenant_field relay_field = {
-	FIELD_NUMBER(relay, 0, 1)
+static const struct blkload_field relay_field = {
+	BLKLOAD_FIELD_NUMBER(relay, 0, 1)
 };
-TENANT_ATTR(relay);
+BLKLOAD_TENANT_ATTR(relay);
 
-static const struct tenant_field verify_field = {
-	FIELD_NUMBER(verify, 0, 1)
+static const struct blkload_field verify_field = {
+	BLKLOAD_FIELD_NUMBER(verify, 0, 1)
 };
-TENANT_ATTR(verify);
+BLKLOAD_TENANT_ATTR(verify);
 
-static const struct tenant_field randseed_field = {
-	FIELD_NUMBER(randseed, 0, U64_MAX)
+static const struct blkload_field randseed_field = {
+	BLKLOAD_FIELD_NUMBER(randseed, 0, U64_MAX)
 };
-TENANT_ATTR(randseed);
+BLKLOAD_TENANT_ATTR(randseed);
 
-static const struct tenant_field ioprio_field = {
-	.parse = ioprio_parse, .format = ioprio_format
+static const struct blkload_field ioprio_field = {
+	.parse = blkload_field_parse_ioprio,
+	.format = blkload_field_format_ioprio
 };
-TENANT_ATTR(ioprio);
+BLKLOAD_TENANT_ATTR(ioprio);
 
-static const struct tenant_field trace_field = {
-	FIELD_PATH(trace)
+static const struct blkload_field trace_field = {
+	BLKLOAD_FIELD_PATH(trace)
 };
-TENANT_ATTR(trace);
+BLKLOAD_TENANT_ATTR(trace);
 
-static const struct tenant_field replay_field = {
-	.parse = replay_parse, .format = replay_format
+static const struct blkload_field replay_field = {
+	.parse = blkload_field_parse_replay,
+	.format = blkload_field_format_replay
 };
-TENANT_ATTR(replay);
+BLKLOAD_TENANT_ATTR(replay);
 
-static const struct tenant_field speed_field = {
-	FIELD_NUMBER(speed, MIN_SPEED, MAX_SPEED)
+static const struct blkload_field speed_field = {
+	BLKLOAD_FIELD_NUMBER(speed, BLKLOAD_SPEED_MIN, BLKLOAD_SPEED_MAX)
 };
-TENANT_ATTR(speed);
+BLKLOAD_TENANT_ATTR(speed);
 
-static const struct tenant_field trace_fit_field = {
-	.parse = trace_fit_parse, .format = trace_fit_format
+static const struct blkload_field trace_fit_field = {
+	.parse = blkload_field_parse_trace_fit,
+	.format = blkload_field_format_trace_fit
 };
-TENANT_ATTR(trace_fit);
+BLKLOAD_TENANT_ATTR(trace_fit);
 
-static const struct tenant_field trace_loop_field = {
-	FIELD_NUMBER(trace_loop, 0, 1)
+static const struct blkload_field trace_loop_field = {
+	BLKLOAD_FIELD_NUMBER(trace_loop, 0, 1)
 };
-TENANT_ATTR(trace_loop);
+BLKLOAD_TENANT_ATTR(trace_loop);
 
-static const struct tenant_field window_field = {
-	.parse = window_parse, .format = time_format,
+static const struct blkload_field window_field = {
+	.parse = blkload_field_parse_window,
+	.format = blkload_field_format_time,
 	.offset = offsetof(struct blkload_opts, window),
-	.min = MIN_WINDOW_NS, .max = BLKLOAD_MAX_NS, .unit = NSEC_PER_MSEC
+	.min = BLKLOAD_WINDOW_NS_MIN, .max = BLKLOAD_TIME_NS_MAX, .unit = NSEC_PER_MSEC
 };
-TENANT_ATTR(window);
+BLKLOAD_TENANT_ATTR(window);
 
-static struct configfs_attribute *tenant_attrs[] = {
-	&tenant_attr_device,
-	&tenant_attr_cgroup,
-	&tenant_attr_rw,
-	&tenant_attr_rwmixread,
-	&tenant_attr_bs,
-	&tenant_attr_bsrange,
-	&tenant_attr_bssplit,
-	&tenant_attr_iodepth,
-	&tenant_attr_numjobs,
-	&tenant_attr_rate_iops,
-	&tenant_attr_rate_process,
-	&tenant_attr_thinktime,
-	&tenant_attr_thinktime_blocks,
-	&tenant_attr_on,
-	&tenant_attr_off,
-	&tenant_attr_cputime,
-	&tenant_attr_cpus,
-	&tenant_attr_startdelay,
-	&tenant_attr_ramp_time,
-	&tenant_attr_runtime,
-	&tenant_attr_number_ios,
-	&tenant_attr_offset,
-	&tenant_attr_size,
-	&tenant_attr_random_distribution,
-	&tenant_attr_fsync,
-	&tenant_attr_fua,
-	&tenant_attr_meta,
-	&tenant_attr_background,
-	&tenant_attr_relay,
-	&tenant_attr_verify,
-	&tenant_attr_randseed,
-	&tenant_attr_ioprio,
-	&tenant_attr_trace,
-	&tenant_attr_replay,
-	&tenant_attr_speed,
-	&tenant_attr_trace_fit,
-	&tenant_attr_trace_loop,
-	&tenant_attr_window,
+static struct configfs_attribute *blkload_tenant_attrs[] = {
+	&blkload_tenant_attr_device,
+	&blkload_tenant_attr_cgroup,
+	&blkload_tenant_attr_rw,
+	&blkload_tenant_attr_rwmixread,
+	&blkload_tenant_attr_bs,
+	&blkload_tenant_attr_bsrange,
+	&blkload_tenant_attr_bssplit,
+	&blkload_tenant_attr_iodepth,
+	&blkload_tenant_attr_numjobs,
+	&blkload_tenant_attr_rate_iops,
+	&blkload_tenant_attr_rate_process,
+	&blkload_tenant_attr_thinktime,
+	&blkload_tenant_attr_thinktime_blocks,
+	&blkload_tenant_attr_on,
+	&blkload_tenant_attr_off,
+	&blkload_tenant_attr_cputime,
+	&blkload_tenant_attr_cpus,
+	&blkload_tenant_attr_startdelay,
+	&blkload_tenant_attr_ramp_time,
+	&blkload_tenant_attr_runtime,
+	&blkload_tenant_attr_number_ios,
+	&blkload_tenant_attr_offset,
+	&blkload_tenant_attr_size,
+	&blkload_tenant_attr_random_distribution,
+	&blkload_tenant_attr_fsync,
+	&blkload_tenant_attr_fua,
+	&blkload_tenant_attr_meta,
+	&blkload_tenant_attr_background,
+	&blkload_tenant_attr_relay,
+	&blkload_tenant_attr_verify,
+	&blkload_tenant_attr_randseed,
+	&blkload_tenant_attr_ioprio,
+	&blkload_tenant_attr_trace,
+	&blkload_tenant_attr_replay,
+	&blkload_tenant_attr_speed,
+	&blkload_tenant_attr_trace_fit,
+	&blkload_tenant_attr_trace_loop,
+	&blkload_tenant_attr_window,
 	NULL,
 };
 
 /* Free a tenant: the directory and the last open attribute are gone. */
-static void tenant_release(struct config_item *item)
+static void blkload_tenant_release(struct config_item *item)
 {
 	kfree(to_tenant(item));
 }
 
-static struct configfs_item_operations tenant_item_ops = {
-	.release	= tenant_release,
+static struct configfs_item_operations blkload_tenant_item_ops = {
+	.release	= blkload_tenant_release,
 };
 
 const struct config_item_type blkload_tenant_type = {
 	.ct_owner	= THIS_MODULE,
-	.ct_item_ops	= &tenant_item_ops,
-	.ct_attrs	= tenant_attrs,
+	.ct_item_ops	= &blkload_tenant_item_ops,
+	.ct_attrs	= blkload_tenant_attrs,
 };

@@ -23,7 +23,7 @@ struct blkload_tenant {
 
 /* main.c */
 extern struct mutex blkload_lock;
-struct blkload_run *blkload_run_after(const char *name);
+struct blkload_run *blkload_find_run_after(const char *name);
 
 /* tenant.c */
 extern const struct config_item_type blkload_tenant_type;

@@ -28,18 +28,18 @@
 
 #include "verify.h"
 
-#define GEN_BUSY	BIT(31)
-#define GEN_UNKNOWN	BIT(30)
-#define GEN_MASK	(GEN_UNKNOWN - 1)
+#define BLKLOAD_GEN_BUSY	BIT(31)
+#define BLKLOAD_GEN_UNKNOWN	BIT(30)
+#define BLKLOAD_GEN_MASK	(BLKLOAD_GEN_UNKNOWN - 1)
 
 /*
  * Size of a buffer's pieces: large enough that 1 MiB has fewer than the 128
  * segments of a usual device, small enough for fragmented memory.
  */
-#define CHUNK_MAX	(64U << 10)
+#define BLKLOAD_PIECE_BYTES_MAX	(64U << 10)
 
 /* The stamp at the begin of every logical block of a written unit. */
-struct verify_stamp {
+struct blkload_stamp {
 	u64 address;	/* the block's first byte on the device */
 	u64 gen;	/* generation of the block's unit */
 	u64 seed;	/* the tenant's randseed */
@@ -57,14 +57,14 @@ struct verify_stamp {
 int blkload_buf_init(struct blkload_buf *buf, u32 bytes, bool repeated)
 {
 	u32 chunk = clamp(roundup_pow_of_two(bytes), (u32)PAGE_SIZE,
-			  max_t(u32, CHUNK_MAX, PAGE_SIZE));
+			  max_t(u32, BLKLOAD_PIECE_BYTES_MAX, PAGE_SIZE));
 	u32 nr = DIV_ROUND_UP(bytes, chunk), i;
 	struct page *page = NULL;
 
 	buf->vecs = kvcalloc(nr, sizeof(*buf->vecs), GFP_KERNEL);
 	if (!buf->vecs)
 		return -ENOMEM;
-	buf->chunk = chunk;
+	buf->piece_bytes = chunk;
 	buf->repeated = repeated;
 	for (i = 0; i < nr; i++) {
 		if (!page || !repeated)
@@ -74,7 +74,7 @@ int blkload_buf_init(struct blkload_buf *buf, u32 bytes, bool repeated)
 		if (!page)
 			return -ENOMEM;
 		bvec_set_page(&buf->vecs[i], page, chunk, 0);
-		buf->nr = i + 1;
+		buf->nr_vecs = i + 1;
 	}
 	return 0;
 }
@@ -85,10 +85,10 @@ int blkload_buf_init(struct blkload_buf *buf, u32 bytes, bool repeated)
  */
 void blkload_buf_free(struct blkload_buf *buf)
 {
-	u32 i, pieces = buf->repeated ? min(buf->nr, 1U) : buf->nr;
+	u32 i, pieces = buf->repeated ? min(buf->nr_vecs, 1U) : buf->nr_vecs;
 
 	for (i = 0; i < pieces; i++)
-		__free_pages(buf->vecs[i].bv_page, get_order(buf->chunk));
+		__free_pages(buf->vecs[i].bv_page, get_order(buf->piece_bytes));
 	kvfree(buf->vecs);
 	*buf = (struct blkload_buf) {};
 }
@@ -109,14 +109,14 @@ int blkload_verify_init(struct blkload_verify *v, u64 base, u64 bytes,
 			u32 unit, u32 block, u64 seed)
 {
 	spin_lock_init(&v->lock);
-	v->units = div_u64(bytes, unit);
-	v->unit = unit;
-	v->block = block;
-	v->base = base;
+	v->nr_units = div_u64(bytes, unit);
+	v->unit_bytes = unit;
+	v->block_bytes = block;
+	v->base_pos = base;
 	v->seed = seed;
-	v->gen = kvcalloc(v->units, sizeof(*v->gen),
-			  GFP_KERNEL | __GFP_NOWARN);
-	return v->gen ? 0 : -ENOMEM;
+	v->gens = kvcalloc(v->nr_units, sizeof(*v->gens),
+			   GFP_KERNEL | __GFP_NOWARN);
+	return v->gens ? 0 : -ENOMEM;
 }
 
 /**
@@ -125,32 +125,34 @@ int blkload_verify_init(struct blkload_verify *v, u64 base, u64 bytes,
  */
 void blkload_verify_free(struct blkload_verify *v)
 {
-	kvfree(v->gen);
-	v->gen = NULL;
+	kvfree(v->gens);
+	v->gens = NULL;
 }
 
 /* Return the stamp of the block at offset @at of a buffer. */
-static struct verify_stamp *stamp_at(const struct blkload_buf *buf, u32 at)
+static struct blkload_stamp *
+blkload_verify_get_stamp(const struct blkload_buf *buf, u32 at)
 {
-	const struct bio_vec *bv = &buf->vecs[at / buf->chunk];
+	const struct bio_vec *bv = &buf->vecs[at / buf->piece_bytes];
 
-	return page_address(bv->bv_page) + at % buf->chunk;
+	return page_address(bv->bv_page) + at % buf->piece_bytes;
 }
 
 /*
  * Return the first place from unit @from on, wrapping around, with @n free
  * units. It exists: the region is at least twice the requests in flight.
  */
-static u64 find_free(const struct blkload_verify *v, u64 from, u32 n)
+static u64 blkload_verify_find_free(const struct blkload_verify *v, u64 from,
+				    u32 n)
 {
 	u64 at = from;
 	u32 i;
 
 again:
-	if (at + n > v->units)
+	if (at + n > v->nr_units)
 		at = 0;
 	for (i = 0; i < n; i++) {
-		if (v->gen[at + i] & GEN_BUSY) {
+		if (v->gens[at + i] & BLKLOAD_GEN_BUSY) {
 			at += i + 1;
 			goto again;
 		}
@@ -171,25 +173,26 @@ again:
 u64 blkload_verify_begin_write(struct blkload_verify *v, u64 offset,
 			       u32 bytes, struct blkload_buf *buf)
 {
-	u32 n = bytes / v->unit, i, at;
+	u32 n = bytes / v->unit_bytes, i, at;
 	u64 first;
 
 	spin_lock(&v->lock);
-	first = find_free(v, div_u64(offset, v->unit), n);
+	first = blkload_verify_find_free(v, div_u64(offset, v->unit_bytes), n);
 	for (i = 0; i < n; i++) {
-		u32 gen = (v->gen[first + i] + 1) & GEN_MASK;
+		u32 gen = (v->gens[first + i] + 1) & BLKLOAD_GEN_MASK;
 
 		/* 0 means never written. */
-		v->gen[first + i] = GEN_BUSY | (gen ?: 1);
+		v->gens[first + i] = BLKLOAD_GEN_BUSY | (gen ?: 1);
 	}
 	spin_unlock(&v->lock);
 
 	/* This write owns the words until blkload_verify_end_write(). */
-	offset = first * v->unit;
-	for (at = 0; at < bytes; at += v->block)
-		*stamp_at(buf, at) = (struct verify_stamp) {
-			.address = v->base + offset + at,
-			.gen = v->gen[first + at / v->unit] & GEN_MASK,
+	offset = first * v->unit_bytes;
+	for (at = 0; at < bytes; at += v->block_bytes)
+		*blkload_verify_get_stamp(buf, at) = (struct blkload_stamp){
+			.address = v->base_pos + offset + at,
+			.gen = v->gens[first + at / v->unit_bytes] &
+			       BLKLOAD_GEN_MASK,
 			.seed = v->seed,
 		};
 	return offset;
@@ -207,14 +210,14 @@ u64 blkload_verify_begin_write(struct blkload_verify *v, u64 offset,
 void blkload_verify_end_write(struct blkload_verify *v, u64 offset,
 			      u32 bytes, bool ok)
 {
-	u64 first = div_u64(offset, v->unit);
-	u32 n = bytes / v->unit, i;
+	u64 first = div_u64(offset, v->unit_bytes);
+	u32 n = bytes / v->unit_bytes, i;
 
 	spin_lock(&v->lock);
 	for (i = 0; i < n; i++) {
-		v->gen[first + i] &= GEN_MASK;
+		v->gens[first + i] &= BLKLOAD_GEN_MASK;
 		if (!ok)
-			v->gen[first + i] |= GEN_UNKNOWN;
+			v->gens[first + i] |= BLKLOAD_GEN_UNKNOWN;
 	}
 	spin_unlock(&v->lock);
 }
@@ -232,8 +235,8 @@ void blkload_verify_begin_read(struct blkload_verify *v, u64 offset,
 			       u32 bytes, u32 *seen)
 {
 	spin_lock(&v->lock);
-	memcpy(seen, &v->gen[div_u64(offset, v->unit)],
-	       bytes / v->unit * sizeof(*seen));
+	memcpy(seen, &v->gens[div_u64(offset, v->unit_bytes)],
+	       bytes / v->unit_bytes * sizeof(*seen));
 	spin_unlock(&v->lock);
 }
 
@@ -251,25 +254,26 @@ void blkload_verify_begin_read(struct blkload_verify *v, u64 offset,
 bool blkload_verify_end_read(struct blkload_verify *v, u64 offset, u32 bytes,
 			     const u32 *seen, const struct blkload_buf *buf)
 {
-	u64 first = div_u64(offset, v->unit);
+	u64 first = div_u64(offset, v->unit_bytes);
 	u32 at, gen = 0;
 
-	for (at = 0; at < bytes; at += v->block) {
-		const struct verify_stamp *stamp;
+	for (at = 0; at < bytes; at += v->block_bytes) {
+		const struct blkload_stamp *stamp;
 
-		if (at % v->unit == 0) {
-			u32 i = at / v->unit;
+		if (at % v->unit_bytes == 0) {
+			u32 i = at / v->unit_bytes;
 
 			spin_lock(&v->lock);
-			gen = v->gen[first + i];
+			gen = v->gens[first + i];
 			spin_unlock(&v->lock);
-			if (gen != seen[i] || gen & (GEN_BUSY | GEN_UNKNOWN))
+			if (gen != seen[i] ||
+			    gen & (BLKLOAD_GEN_BUSY | BLKLOAD_GEN_UNKNOWN))
 				gen = 0;
 		}
 		if (!gen)
 			continue;
-		stamp = stamp_at(buf, at);
-		if (stamp->address != v->base + offset + at ||
+		stamp = blkload_verify_get_stamp(buf, at);
+		if (stamp->address != v->base_pos + offset + at ||
 		    stamp->gen != gen || stamp->seed != v->seed)
 			return false;
 	}

@@ -14,8 +14,8 @@
  * matter, and any number of requests may use it at once.
  */
 struct blkload_buf {
-	u32 chunk;		/* bytes of a contiguous piece, a power of 2 */
-	u32 nr;			/* number of entries of @vecs */
+	u32 piece_bytes;	/* bytes of a contiguous piece, a power of 2 */
+	u32 nr_vecs;		/* number of entries of @vecs */
 	bool repeated;		/* whether all entries are the same piece */
 	struct bio_vec *vecs;	/* pieces */
 };
@@ -24,16 +24,16 @@ int blkload_buf_init(struct blkload_buf *buf, u32 bytes, bool repeated);
 void blkload_buf_free(struct blkload_buf *buf);
 
 /*
- * Knowledge of the content of a tenant's region. All fields but @gen are
+ * Knowledge of the content of a tenant's region. All fields but @gens are
  * constant during a run.
  */
 struct blkload_verify {
-	spinlock_t lock;	/* protects @gen */
-	u32 *gen;		/* a word for each unit, see verify.c */
-	u64 units;		/* number of units in the region */
-	u32 unit;		/* bytes of a unit, the smallest request */
-	u32 block;		/* bytes of a logical block of the device */
-	u64 base;		/* first byte of the region */
+	spinlock_t lock;	/* protects @gens */
+	u32 *gens;		/* a word for each unit, see verify.c */
+	u64 nr_units;		/* number of units in the region */
+	u32 unit_bytes;		/* bytes of a unit, the smallest request */
+	u32 block_bytes;	/* bytes of a logical block of the device */
+	u64 base_pos;		/* first byte of the region */
 	u64 seed;		/* the tenant's randseed */
 };
 

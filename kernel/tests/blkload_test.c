@@ -22,7 +22,7 @@ static void hist_bounds(struct kunit *test)
 	unsigned int b;
 
 	for (b = 0; b < BLKLOAD_HIST_BUCKETS; b++) {
-		u64 upper = blkload_hist_upper(b);
+		u64 upper = blkload_hist_bucket_end(b);
 
 		KUNIT_ASSERT_GT(test, upper, lower);
 		KUNIT_ASSERT_EQ(test, blkload_hist_bucket(lower), b);
@@ -107,13 +107,13 @@ static void exp2_neg_scales(struct kunit *test)
 {
 	u64 one = 1ULL << BLKLOAD_LOG_BITS;
 
-	KUNIT_EXPECT_EQ(test, exp2_neg(0, 50), 1ULL << 50);
-	KUNIT_EXPECT_EQ(test, exp2_neg(10 * one, 50), 1ULL << 40);
-	KUNIT_EXPECT_EQ(test, exp2_neg(50 * one, 50), 1);
-	KUNIT_EXPECT_EQ(test, exp2_neg(51 * one, 50), 0);
-	KUNIT_EXPECT_EQ(test, exp2_neg(500 * one, 50), 0);
+	KUNIT_EXPECT_EQ(test, blkload_exp2_neg(0, 50), 1ULL << 50);
+	KUNIT_EXPECT_EQ(test, blkload_exp2_neg(10 * one, 50), 1ULL << 40);
+	KUNIT_EXPECT_EQ(test, blkload_exp2_neg(50 * one, 50), 1);
+	KUNIT_EXPECT_EQ(test, blkload_exp2_neg(51 * one, 50), 0);
+	KUNIT_EXPECT_EQ(test, blkload_exp2_neg(500 * one, 50), 0);
 	/* 2^-0.5 */
-	KUNIT_EXPECT_EQ(test, exp2_neg(one / 2, 32), 3037000499ULL);
+	KUNIT_EXPECT_EQ(test, blkload_exp2_neg(one / 2, 32), 3037000499ULL);
 }
 
 /* Probability of the first @ranks of @n ranks, in 2^-32. */
@@ -178,10 +178,10 @@ static void shapes_have_their_weights(struct kunit *test)
 		dist = blkload_dist_create(shapes[i].shape, shapes[i].arg,
 					   shapes[i].n);
 		KUNIT_ASSERT_NOT_NULL(test, dist);
-		total = dist->segments[dist->nr - 1].below;
-		for (s = 0; s < dist->nr; s++)
-			if (dist->segments[s + 1].first == shapes[i].ranks)
-				below = dist->segments[s].below;
+		total = dist->segments[dist->nr_segments - 1].weight_sum;
+		for (s = 0; s < dist->nr_segments; s++)
+			if (dist->segments[s + 1].first_rank == shapes[i].ranks)
+				below = dist->segments[s].weight_sum;
 		KUNIT_EXPECT_NE(test, below, 0);
 		/* 2^-32 of the whole; @total is at least 2^50. */
 		off = div64_u64(below, total >> 32) - shapes[i].probability;
@@ -204,11 +204,13 @@ static void segments_are_narrow(struct kunit *test)
 
 		dist = blkload_dist_create(BLKLOAD_ZIPF, 1200000, ns[i]);
 		KUNIT_ASSERT_NOT_NULL(test, dist);
-		KUNIT_EXPECT_EQ(test, dist->segments[0].first, 0);
-		KUNIT_EXPECT_EQ(test, dist->segments[dist->nr].first, ns[i]);
-		for (s = 0; s < dist->nr; s++) {
-			u64 first = dist->segments[s].first;
-			u64 width = dist->segments[s + 1].first - first;
+		KUNIT_EXPECT_EQ(test, dist->segments[0].first_rank, 0);
+		KUNIT_EXPECT_EQ(test,
+				dist->segments[dist->nr_segments].first_rank,
+				ns[i]);
+		for (s = 0; s < dist->nr_segments; s++) {
+			u64 first = dist->segments[s].first_rank;
+			u64 width = dist->segments[s + 1].first_rank - first;
 
 			KUNIT_ASSERT_GT(test, width, 0);
 			if (first < 63)
@@ -232,7 +234,7 @@ static void ranks_are_drawn_by_weight(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, dist);
 	blkload_rng_seed(&rng, 1, 0);
 	for (i = 0; i < DRAWS; i++) {
-		u64 rank = blkload_dist_rank(dist, &rng);
+		u64 rank = blkload_dist_draw_rank(dist, &rng);
 
 		KUNIT_ASSERT_LT(test, rank, N);
 		first += rank == 0;
@@ -256,7 +258,7 @@ static void ranks_spread_over_all_blocks(struct kunit *test)
 			     GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, seen);
 	for (i = 0; i < ARRAY_SIZE(ns); i++) {
-		u64 stride = find_stride(ns[i]);
+		u64 stride = blkload_dist_find_stride(ns[i]);
 
 		bitmap_zero(seen, 65535);
 		for (rank = 0; rank < ns[i]; rank++)
@@ -264,8 +266,10 @@ static void ranks_spread_over_all_blocks(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, bitmap_weight(seen, 65535), ns[i]);
 	}
 	/* Products of a very large region stay inside 64 bits. */
-	KUNIT_EXPECT_LE(test, find_stride(1ULL << 48), U64_MAX >> 48);
-	KUNIT_EXPECT_EQ(test, gcd(find_stride(1ULL << 48), 1ULL << 48), 1);
+	KUNIT_EXPECT_LE(test, blkload_dist_find_stride(1ULL << 48),
+			U64_MAX >> 48);
+	KUNIT_EXPECT_EQ(
+		test, gcd(blkload_dist_find_stride(1ULL << 48), 1ULL << 48), 1);
 }
 
 static void streams_differ_by_seed_and_job(struct kunit *test)
@@ -294,8 +298,9 @@ static void linear_arrivals_never_drift(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(rates); i++) {
 		blkload_arrivals_init(&a, 12345, rates[i], false, &rng);
 		for (k = 0; k < 10000; k++) {
-			KUNIT_ASSERT_EQ(test, a.next, 12345 +
-					div64_u64(k * NSEC_PER_SEC, rates[i]));
+			KUNIT_ASSERT_EQ(test, a.next_ns,
+					12345 + div64_u64(k * NSEC_PER_SEC,
+							  rates[i]));
 			blkload_arrivals_advance(&a, &rng);
 		}
 	}
@@ -316,9 +321,9 @@ static void poisson_arrivals_are_exponential(struct kunit *test)
 	blkload_rng_seed(&rng, 1, 0);
 	blkload_arrivals_init(&a, 0, NSEC_PER_SEC / MEAN, true, &rng);
 	for (i = 0; i < N; i++) {
-		KUNIT_ASSERT_GE(test, a.next, last);
-		above += a.next - last > MEAN;
-		last = a.next;
+		KUNIT_ASSERT_GE(test, a.next_ns, last);
+		above += a.next_ns - last > MEAN;
+		last = a.next_ns;
 		blkload_arrivals_advance(&a, &rng);
 	}
 	KUNIT_EXPECT_LE(test, abs((s64)last - (s64)N * MEAN), 5 * MEAN * 1000);
@@ -399,7 +404,8 @@ static void times_are_parsed_and_printed(struct kunit *test)
 
 		KUNIT_EXPECT_EQ_MSG(test, times[i].ret,
 				    blkload_parse_time(text, NSEC_PER_USEC, 0,
-						       BLKLOAD_MAX_NS, &ns),
+						       BLKLOAD_TIME_NS_MAX,
+						       &ns),
 				    "'%s'", text);
 		KUNIT_EXPECT_EQ_MSG(test, ns, times[i].ret ? 77 : times[i].ns,
 				    "'%s'", text);
@@ -456,8 +462,8 @@ static void splits_are_parsed_and_printed(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, opts->range_low, 1024);
 			continue;
 		}
-		KUNIT_EXPECT_EQ(test, blkload_min_bs(opts), splits[i].min);
-		KUNIT_EXPECT_EQ(test, blkload_max_bs(opts), splits[i].max);
+		KUNIT_EXPECT_EQ(test, blkload_get_bs_min(opts), splits[i].min);
+		KUNIT_EXPECT_EQ(test, blkload_get_bs_max(opts), splits[i].max);
 		buf[0] = '\0';
 		blkload_format_split(buf, sizeof(buf), opts);
 		KUNIT_EXPECT_STREQ(test, buf, splits[i].printed);
@@ -499,7 +505,7 @@ static void ranges_are_parsed(struct kunit *test)
 				    "'%s'", ranges[i].text);
 		KUNIT_EXPECT_EQ(test, opts->range_low, ranges[i].low);
 		if (!ranges[i].ret)
-			KUNIT_EXPECT_EQ(test, blkload_max_bs(opts),
+			KUNIT_EXPECT_EQ(test, blkload_get_bs_max(opts),
 					ranges[i].max);
 	}
 }
@@ -563,10 +569,10 @@ static const struct {
 	{ 12345, 500, 24690 },
 	{ 1000000007, 10, 100000000700ULL },
 	/* The product has more than 64 bits. */
-	{ BLKLOAD_MAX_NS, 1000, BLKLOAD_MAX_NS },
-	{ BLKLOAD_MAX_NS, 1000000, BLKLOAD_MAX_NS / 1000 },
-	{ BLKLOAD_MAX_NS / 100, 1, 10 * BLKLOAD_MAX_NS },
-	{ BLKLOAD_MAX_NS, 1, BLKLOAD_NEVER_NS },
+	{ BLKLOAD_TIME_NS_MAX, 1000, BLKLOAD_TIME_NS_MAX },
+	{ BLKLOAD_TIME_NS_MAX, 1000000, BLKLOAD_TIME_NS_MAX / 1000 },
+	{ BLKLOAD_TIME_NS_MAX / 100, 1, 10 * BLKLOAD_TIME_NS_MAX },
+	{ BLKLOAD_TIME_NS_MAX, 1, BLKLOAD_NEVER_NS },
 	{ U64_MAX, 1000, BLKLOAD_NEVER_NS },
 	/* Nanoseconds that were mistaken for milliseconds, and for seconds. */
 	{ 60000000000000001ULL, 1000000000, 60000000000ULL },
@@ -580,13 +586,13 @@ static void traces_have_a_speed(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(speeds); i++)
 		KUNIT_EXPECT_EQ(test, speeds[i].due,
-				blkload_at_speed(speeds[i].time,
-						 speeds[i].speed));
+				blkload_scale_time(speeds[i].time,
+						   speeds[i].speed));
 	/* Ten records at 0, 100 .. 900: the next is due at 1000. */
-	KUNIT_EXPECT_EQ(test, blkload_trace_period(10, 900), 1000);
-	KUNIT_EXPECT_EQ(test, blkload_trace_period(2, 5), 10);
-	KUNIT_EXPECT_EQ(test, blkload_trace_period(2, 0), 0);
-	KUNIT_EXPECT_EQ(test, blkload_trace_period(1, 0), 0);
+	KUNIT_EXPECT_EQ(test, blkload_trace_period_ns(10, 900), 1000);
+	KUNIT_EXPECT_EQ(test, blkload_trace_period_ns(2, 5), 10);
+	KUNIT_EXPECT_EQ(test, blkload_trace_period_ns(2, 0), 0);
+	KUNIT_EXPECT_EQ(test, blkload_trace_period_ns(1, 0), 0);
 }
 
 #define RD	BLKLOAD_READ
@@ -594,7 +600,7 @@ static void traces_have_a_speed(struct kunit *test)
 #define TR	BLKLOAD_TRIM
 #define MIB	BIT_ULL(20)
 
-/* @end: end of the trace if its addresses are scaled, 0 if they are wrapped. */
+/* @end_pos: end of the trace if its addresses are scaled, 0 if they are wrapped. */
 static const struct {
 	u32 block;
 	u64 region;
@@ -655,8 +661,8 @@ static void requests_find_their_place(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(places); i++) {
 		blkload_fit_init(&fit, places[i].block, places[i].region,
 				 places[i].end, places[i].end);
-		blkload_fit_place(&fit, places[i].op, places[i].offset,
-				  places[i].bytes, &place);
+		blkload_fit_map(&fit, places[i].op, places[i].offset,
+				places[i].bytes, &place);
 		KUNIT_EXPECT_EQ_MSG(test, places[i].place.offset, place.offset,
 				    "%u", i);
 		KUNIT_EXPECT_EQ_MSG(test, places[i].place.bytes, place.bytes,
@@ -690,13 +696,13 @@ static void no_request_leaves_the_region(struct kunit *test)
 
 		blkload_fit_init(&fit, block, region, end,
 				 blkload_rng_below(&rng, 2));
-		blkload_fit_place(&fit, op, offset, bytes, &place);
+		blkload_fit_map(&fit, op, offset, bytes, &place);
 		KUNIT_ASSERT_EQ(test, place.offset % block, 0);
 		KUNIT_ASSERT_EQ(test, place.bytes % block, 0);
 		KUNIT_ASSERT_GT(test, place.bytes, 0);
 		KUNIT_ASSERT_LE(test, place.offset + place.bytes, region);
 		if (op != BLKLOAD_TRIM)
-			KUNIT_ASSERT_LE(test, place.bytes, BLKLOAD_MAX_BS);
+			KUNIT_ASSERT_LE(test, place.bytes, BLKLOAD_BS_MAX);
 		if (!place.clipped)
 			KUNIT_ASSERT_GE(test, place.bytes, bytes);
 	}
@@ -718,9 +724,9 @@ static void headers_are_checked(struct kunit *test)
 	u64 size = 64 + 2 * 24;
 
 	KUNIT_EXPECT_NULL(test, blkload_header_check(&header, size, &facts));
-	KUNIT_EXPECT_EQ(test, facts.records, 2);
-	KUNIT_EXPECT_EQ(test, facts.span, 100);
-	KUNIT_EXPECT_EQ(test, facts.end, 8192);
+	KUNIT_EXPECT_EQ(test, facts.nr_records, 2);
+	KUNIT_EXPECT_EQ(test, facts.span_ns, 100);
+	KUNIT_EXPECT_EQ(test, facts.end_pos, 8192);
 	KUNIT_EXPECT_NOT_NULL(test, blkload_header_check(&header, size - 1,
 							 &facts));
 	KUNIT_EXPECT_NOT_NULL(test, blkload_header_check(&header, size + 1,
@@ -744,7 +750,7 @@ static void headers_are_checked(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, blkload_header_check(&header, size,
 							 &facts));
 	header = good_header;
-	header.span = cpu_to_le64(BLKLOAD_MAX_NS + 1);
+	header.span = cpu_to_le64(BLKLOAD_TIME_NS_MAX + 1);
 	KUNIT_EXPECT_NOT_NULL(test, blkload_header_check(&header, size,
 							 &facts));
 }
@@ -771,9 +777,9 @@ static const struct {
 
 static void records_are_checked(struct kunit *test)
 {
-	const struct blkload_facts before = {
-		.span = 100, .end = 8192, .time = 50
-	};
+	const struct blkload_facts before = { .span_ns = 100,
+					      .end_pos = 8192,
+					      .last_time_ns = 50 };
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(records); i++) {
@@ -789,11 +795,11 @@ static void records_are_checked(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, !wrong, records[i].good, "%u", i);
 		if (wrong)
 			continue;
-		KUNIT_EXPECT_EQ(test, facts.time, records[i].time);
+		KUNIT_EXPECT_EQ(test, facts.last_time_ns, records[i].time);
 		KUNIT_EXPECT_EQ(test, facts.ops, BIT(records[i].op));
-		KUNIT_EXPECT_EQ(test, facts.max_bytes,
-				records[i].op <= BLKLOAD_WRITE ?
-				records[i].bytes : 0);
+		KUNIT_EXPECT_EQ(
+			test, facts.bytes_max,
+			records[i].op <= BLKLOAD_WRITE ? records[i].bytes : 0);
 	}
 }
 
