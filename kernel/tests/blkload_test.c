@@ -16,7 +16,7 @@
 #include "../load/stats.h"
 
 /* Every latency falls into a bucket whose bounds hold it, in order. */
-static void hist_bounds(struct kunit *test)
+static void blkload_hist_buckets_hold_their_latencies(struct kunit *test)
 {
 	u64 lower = 0;
 	unsigned int b;
@@ -36,7 +36,7 @@ static void hist_bounds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lower, 1ULL << BLKLOAD_HIST_TOP_BITS);
 }
 
-static void hist_clamps(struct kunit *test)
+static void blkload_hist_clamps_long_latencies(struct kunit *test)
 {
 	static const u64 longest[] = { 1ULL << BLKLOAD_HIST_TOP_BITS, U64_MAX };
 	unsigned int i;
@@ -65,7 +65,7 @@ static const struct {
 	{ 18446744073709551615ULL, 18014398509481983ULL },
 };
 
-static void log2_is_exact(struct kunit *test)
+static void blkload_log2_is_exact(struct kunit *test)
 {
 	unsigned int i;
 
@@ -92,7 +92,7 @@ static const struct {
 	{ 278660226943549ULL, 9159661552424276048ULL },
 };
 
-static void exp2_is_exact(struct kunit *test)
+static void blkload_exp2_is_exact(struct kunit *test)
 {
 	unsigned int i;
 
@@ -103,7 +103,7 @@ static void exp2_is_exact(struct kunit *test)
 	}
 }
 
-static void exp2_neg_scales(struct kunit *test)
+static void blkload_exp2_neg_scales(struct kunit *test)
 {
 	u64 one = 1ULL << BLKLOAD_LOG_BITS;
 
@@ -165,7 +165,7 @@ static const struct {
 	{ BLKLOAD_PARETO, 300000, 1073741824, 536870911, 3497681216U },
 };
 
-static void shapes_have_their_weights(struct kunit *test)
+static void blkload_shapes_match_exact_weights(struct kunit *test)
 {
 	unsigned int i;
 	u32 s;
@@ -193,7 +193,7 @@ static void shapes_have_their_weights(struct kunit *test)
 }
 
 /* Segments cover all ranks, and no segment is wider than a 32nd. */
-static void segments_are_narrow(struct kunit *test)
+static void blkload_segments_are_narrow(struct kunit *test)
 {
 	static const u64 ns[] = { 1, 2, 63, 64, 65, 1000, 1 << 20, 1ULL << 40 };
 	unsigned int i;
@@ -223,7 +223,7 @@ static void segments_are_narrow(struct kunit *test)
 }
 
 /* Draws follow the weights: within five standard deviations. */
-static void ranks_are_drawn_by_weight(struct kunit *test)
+static void blkload_ranks_are_drawn_by_weight(struct kunit *test)
 {
 	enum { N = 1000, DRAWS = 1000000 };
 	struct blkload_dist *dist;
@@ -247,7 +247,7 @@ static void ranks_are_drawn_by_weight(struct kunit *test)
 }
 
 /* Every block has one rank. */
-static void ranks_spread_over_all_blocks(struct kunit *test)
+static void blkload_ranks_spread_over_all_blocks(struct kunit *test)
 {
 	static const u32 ns[] = { 1, 2, 6, 997, 1000, 4096, 65535 };
 	unsigned long *seen;
@@ -272,7 +272,7 @@ static void ranks_spread_over_all_blocks(struct kunit *test)
 		test, gcd(blkload_dist_find_stride(1ULL << 48), 1ULL << 48), 1);
 }
 
-static void streams_differ_by_seed_and_job(struct kunit *test)
+static void blkload_streams_differ_by_seed_and_job(struct kunit *test)
 {
 	struct blkload_rng a, b;
 
@@ -286,7 +286,7 @@ static void streams_differ_by_seed_and_job(struct kunit *test)
 }
 
 /* Arrival k is at k / rate, rounded down, however large k. */
-static void linear_arrivals_never_drift(struct kunit *test)
+static void blkload_linear_arrivals_never_drift(struct kunit *test)
 {
 	static const u64 rates[] = { 1, 3, 7, 1000, 999983, NSEC_PER_SEC };
 	struct blkload_arrivals a;
@@ -310,7 +310,7 @@ static void linear_arrivals_never_drift(struct kunit *test)
  * The sum of n intervals with mean m has a deviation of m sqrt(n). The number of intervals above m
  * is e^-1 of them, with a deviation of sqrt(n (1 - 1/e) / e).
  */
-static void poisson_arrivals_are_exponential(struct kunit *test)
+static void blkload_poisson_arrivals_are_exponential(struct kunit *test)
 {
 	enum { N = 1000000, MEAN = 10000 };
 	u64 last = 0, above = 0;
@@ -354,7 +354,7 @@ static const struct {
 	{ "0x10", -EINVAL, 0 },
 };
 
-static void sizes_are_parsed(struct kunit *test)
+static void blkload_sizes_are_parsed(struct kunit *test)
 {
 	unsigned int i;
 
@@ -393,7 +393,7 @@ static const struct {
 	{ "1 s", -EINVAL, 0, NULL },
 };
 
-static void times_are_parsed_and_printed(struct kunit *test)
+static void blkload_times_are_parsed_and_printed(struct kunit *test)
 {
 	unsigned int i;
 	char buf[32];
@@ -441,7 +441,7 @@ static const struct {
 	  -ERANGE, NULL, 0, 0 },
 };
 
-static void splits_are_parsed_and_printed(struct kunit *test)
+static void blkload_splits_are_parsed_and_printed(struct kunit *test)
 {
 	struct blkload_opts *opts;
 	char buf[128];
@@ -491,7 +491,7 @@ static const struct {
 	{ "100-1000", -ERANGE, 0, 0 },
 };
 
-static void ranges_are_parsed(struct kunit *test)
+static void blkload_ranges_are_parsed(struct kunit *test)
 {
 	struct blkload_opts *opts;
 	unsigned int i;
@@ -537,7 +537,7 @@ static const struct {
 	{ "", -EINVAL, NULL },
 };
 
-static void distributions_are_parsed_and_printed(struct kunit *test)
+static void blkload_distributions_are_parsed_and_printed(struct kunit *test)
 {
 	struct blkload_opts *opts;
 	unsigned int i;
@@ -580,7 +580,7 @@ static const struct {
 	{ U64_MAX, 1000000000000ULL, U64_MAX / 1000000000 },
 };
 
-static void traces_have_a_speed(struct kunit *test)
+static void blkload_trace_times_scale_with_speed(struct kunit *test)
 {
 	unsigned int i;
 
@@ -652,7 +652,7 @@ static const struct {
 	  { 1ULL << 59, 4096, .moved = true } },
 };
 
-static void requests_find_their_place(struct kunit *test)
+static void blkload_requests_map_to_the_region(struct kunit *test)
 {
 	struct blkload_place place;
 	struct blkload_fit fit;
@@ -677,7 +677,7 @@ static void requests_find_their_place(struct kunit *test)
 }
 
 /* Any record of a trace gives a request of whole blocks inside the region. */
-static void no_request_leaves_the_region(struct kunit *test)
+static void blkload_no_request_leaves_the_region(struct kunit *test)
 {
 	struct blkload_rng rng;
 	unsigned int i;
@@ -717,7 +717,7 @@ static const struct blkload_header good_header = {
 	.end = cpu_to_le64(8192),
 };
 
-static void headers_are_checked(struct kunit *test)
+static void blkload_headers_are_checked(struct kunit *test)
 {
 	struct blkload_header header = good_header;
 	struct blkload_facts facts = {};
@@ -775,7 +775,7 @@ static const struct {
 	{ 100, U64_MAX, 2, BLKLOAD_READ, false },
 };
 
-static void records_are_checked(struct kunit *test)
+static void blkload_records_are_checked(struct kunit *test)
 {
 	const struct blkload_facts before = { .span_ns = 100,
 					      .end_pos = 8192,
@@ -804,28 +804,28 @@ static void records_are_checked(struct kunit *test)
 }
 
 static struct kunit_case blkload_cases[] = {
-	KUNIT_CASE(hist_bounds),
-	KUNIT_CASE(hist_clamps),
-	KUNIT_CASE(log2_is_exact),
-	KUNIT_CASE(exp2_is_exact),
-	KUNIT_CASE(exp2_neg_scales),
-	KUNIT_CASE(shapes_have_their_weights),
-	KUNIT_CASE(segments_are_narrow),
-	KUNIT_CASE(ranks_are_drawn_by_weight),
-	KUNIT_CASE(ranks_spread_over_all_blocks),
-	KUNIT_CASE(streams_differ_by_seed_and_job),
-	KUNIT_CASE(linear_arrivals_never_drift),
-	KUNIT_CASE(poisson_arrivals_are_exponential),
-	KUNIT_CASE(sizes_are_parsed),
-	KUNIT_CASE(times_are_parsed_and_printed),
-	KUNIT_CASE(splits_are_parsed_and_printed),
-	KUNIT_CASE(ranges_are_parsed),
-	KUNIT_CASE(distributions_are_parsed_and_printed),
-	KUNIT_CASE(traces_have_a_speed),
-	KUNIT_CASE(requests_find_their_place),
-	KUNIT_CASE(no_request_leaves_the_region),
-	KUNIT_CASE(headers_are_checked),
-	KUNIT_CASE(records_are_checked),
+	KUNIT_CASE(blkload_hist_buckets_hold_their_latencies),
+	KUNIT_CASE(blkload_hist_clamps_long_latencies),
+	KUNIT_CASE(blkload_log2_is_exact),
+	KUNIT_CASE(blkload_exp2_is_exact),
+	KUNIT_CASE(blkload_exp2_neg_scales),
+	KUNIT_CASE(blkload_shapes_match_exact_weights),
+	KUNIT_CASE(blkload_segments_are_narrow),
+	KUNIT_CASE(blkload_ranks_are_drawn_by_weight),
+	KUNIT_CASE(blkload_ranks_spread_over_all_blocks),
+	KUNIT_CASE(blkload_streams_differ_by_seed_and_job),
+	KUNIT_CASE(blkload_linear_arrivals_never_drift),
+	KUNIT_CASE(blkload_poisson_arrivals_are_exponential),
+	KUNIT_CASE(blkload_sizes_are_parsed),
+	KUNIT_CASE(blkload_times_are_parsed_and_printed),
+	KUNIT_CASE(blkload_splits_are_parsed_and_printed),
+	KUNIT_CASE(blkload_ranges_are_parsed),
+	KUNIT_CASE(blkload_distributions_are_parsed_and_printed),
+	KUNIT_CASE(blkload_trace_times_scale_with_speed),
+	KUNIT_CASE(blkload_requests_map_to_the_region),
+	KUNIT_CASE(blkload_no_request_leaves_the_region),
+	KUNIT_CASE(blkload_headers_are_checked),
+	KUNIT_CASE(blkload_records_are_checked),
 	{}
 };
 

@@ -27,14 +27,14 @@ u32 share_of_test(struct isoblk_group *group)
 	return group->share;
 }
 
-static u64 test_round(struct budget_disk *bd, const struct budget_round *r)
+static u64 budget_test_round(struct budget_disk *bd, const struct budget_round *r)
 {
 	return round_sectors;
 }
 
-static const struct budget_policy test_policy = { .round = test_round };
+static const struct budget_policy test_policy = { .round = budget_test_round };
 
-static struct budget_disk *make_disk(struct kunit *test, bool paper)
+static struct budget_disk *budget_test_make_disk(struct kunit *test, bool paper)
 {
 	struct budget_disk *bd = kunit_kzalloc(test, sizeof(*bd), GFP_KERNEL);
 
@@ -47,8 +47,8 @@ static struct budget_disk *make_disk(struct kunit *test, bool paper)
 }
 
 /* A group with a share of @part / @of, which has waiting requests. */
-static struct budget_group *make_group(struct kunit *test,
-				       struct budget_disk *bd, u32 part, u32 of)
+static struct budget_group *budget_test_make_group(struct kunit *test, struct budget_disk *bd,
+						   u32 part, u32 of)
 {
 	struct isoblk_group *group =
 		kunit_kzalloc(test, sizeof(*group) + sizeof(struct budget_group),
@@ -66,33 +66,32 @@ static struct budget_group *make_group(struct kunit *test,
 }
 
 /* Two groups with a share of one half each. */
-static struct budget_disk *make_halves(struct kunit *test, bool paper,
-				       struct budget_group **a,
-				       struct budget_group **b)
+static struct budget_disk *budget_test_make_halves(struct kunit *test, bool paper,
+						   struct budget_group **a, struct budget_group **b)
 {
-	struct budget_disk *bd = make_disk(test, paper);
+	struct budget_disk *bd = budget_test_make_disk(test, paper);
 
-	*a = make_group(test, bd, 1, 2);
-	*b = make_group(test, bd, 1, 2);
+	*a = budget_test_make_group(test, bd, 1, 2);
+	*b = budget_test_make_group(test, bd, 1, 2);
 	return bd;
 }
 
-static void remove_waiting_requests(struct budget_group *g)
+static void budget_test_remove_requests(struct budget_group *g)
 {
 	list_del_init(&g->turn_node);
 	g->waiting = 0;
 }
 
-static void pay(struct budget_group *g, u64 sectors)
+static void budget_test_charge(struct budget_group *g, u64 sectors)
 {
 	g->left -= sectors;
 	g->used += sectors;
 }
 
-static void every_group_gets_its_part_and_keeps_its_rest(struct kunit *test)
+static void budget_refill_adds_the_share_to_the_rest(struct kunit *test)
 {
 	static const u32 part[GROUPS] = { 8, 4, 2, 1, 1 };	/* sixteenths */
-	struct budget_disk *bd = make_disk(test, true);
+	struct budget_disk *bd = budget_test_make_disk(test, true);
 	struct budget_group *g[GROUPS];
 	s64 before[GROUPS];
 	struct rnd_state rnd;
@@ -101,12 +100,12 @@ static void every_group_gets_its_part_and_keeps_its_rest(struct kunit *test)
 
 	prandom_seed_state(&rnd, 1);
 	for (i = 0; i < GROUPS; i++)
-		g[i] = make_group(test, bd, part[i], 16);
+		g[i] = budget_test_make_group(test, bd, part[i], 16);
 	for (step = 0; step < STEPS; step++) {
 		any = false;
 		round_sectors = 16 * (100 + prandom_u32_state(&rnd) % 2000);
 		for (i = 0; i < GROUPS; i++) {
-			pay(g[i], 1 + prandom_u32_state(&rnd) % 1000);
+			budget_test_charge(g[i], 1 + prandom_u32_state(&rnd) % 1000);
 			before[i] = g[i]->left;
 			any |= before[i] + (s64)(round_sectors / 16 * part[i]) > 0;
 		}
@@ -120,11 +119,11 @@ static void every_group_gets_its_part_and_keeps_its_rest(struct kunit *test)
 }
 
 /* Of a share of 1.4 sectors per round at most one sector is outstanding. */
-static void small_parts_are_given_in_full(struct kunit *test)
+static void budget_fractions_of_a_sector_add_up(struct kunit *test)
 {
-	struct budget_disk *bd = make_disk(test, true);
-	struct budget_group *heavy = make_group(test, bd, 93, 100);
-	struct budget_group *light = make_group(test, bd, 7, 100);
+	struct budget_disk *bd = budget_test_make_disk(test, true);
+	struct budget_group *heavy = budget_test_make_group(test, bd, 93, 100);
+	struct budget_group *light = budget_test_make_group(test, bd, 7, 100);
 	unsigned int step;
 
 	round_sectors = 20;
@@ -137,40 +136,40 @@ static void small_parts_are_given_in_full(struct kunit *test)
 }
 
 /* In paper mode a group that has sent a request keeps its budget, and delays all others. */
-static void paper_mode_waits_for_every_group_that_sent(struct kunit *test)
+static void budget_paper_mode_waits_for_every_group_that_sent(struct kunit *test)
 {
 	struct budget_group *a, *b;
-	struct budget_disk *bd = make_halves(test, true, &a, &b);
+	struct budget_disk *bd = budget_test_make_halves(test, true, &a, &b);
 
 	round_sectors = 1000;
 	budget_refill(bd, 1);
-	pay(a, 500);
-	pay(b, 10);
-	remove_waiting_requests(b);
+	budget_test_charge(a, 500);
+	budget_test_charge(b, 10);
+	budget_test_remove_requests(b);
 	KUNIT_EXPECT_FALSE(test, budget_is_used_up(bd));
 	/* At the end of the period the refill comes in any case. */
 	budget_refill(bd, 2);
 	KUNIT_EXPECT_EQ(test, a->left, 500);
 	KUNIT_EXPECT_EQ(test, b->left, 990);
 	/* Since then group b has sent nothing, and it has no requests. */
-	pay(a, 500);
+	budget_test_charge(a, 500);
 	KUNIT_EXPECT_TRUE(test, budget_is_used_up(bd));
 	budget_refill(bd, 3);
 	KUNIT_EXPECT_EQ(test, a->left, 500);
 	KUNIT_EXPECT_EQ(test, b->left, 990);
 }
 
-static void by_default_only_groups_with_requests_delay_a_refill(struct kunit *test)
+static void budget_by_default_only_groups_with_requests_delay_a_refill(struct kunit *test)
 {
 	struct budget_group *a, *b;
-	struct budget_disk *bd = make_halves(test, false, &a, &b);
+	struct budget_disk *bd = budget_test_make_halves(test, false, &a, &b);
 
 	round_sectors = 1000;
 	budget_refill(bd, 1);
-	pay(a, 500);
+	budget_test_charge(a, 500);
 	KUNIT_EXPECT_FALSE(test, budget_is_used_up(bd));
-	pay(b, 10);
-	remove_waiting_requests(b);
+	budget_test_charge(b, 10);
+	budget_test_remove_requests(b);
 	b->in_flight = 1;
 	KUNIT_EXPECT_FALSE(test, budget_is_used_up(bd));
 	b->in_flight = 0;
@@ -181,14 +180,14 @@ static void by_default_only_groups_with_requests_delay_a_refill(struct kunit *te
 	KUNIT_EXPECT_EQ(test, b->left, 490);
 }
 
-static void a_group_may_send_when_all_are_deep_in_debt(struct kunit *test)
+static void budget_one_group_may_send_when_all_are_in_debt(struct kunit *test)
 {
 	struct budget_group *a, *b;
-	struct budget_disk *bd = make_halves(test, true, &a, &b);
+	struct budget_disk *bd = budget_test_make_halves(test, true, &a, &b);
 
 	round_sectors = 10;
-	pay(a, 5000);
-	pay(b, 9000);
+	budget_test_charge(a, 5000);
+	budget_test_charge(b, 9000);
 	budget_refill(bd, 1);
 	KUNIT_EXPECT_GT(test, a->left, 0);
 	KUNIT_EXPECT_LE(test, b->left, 0);
@@ -198,16 +197,16 @@ static void a_group_may_send_when_all_are_deep_in_debt(struct kunit *test)
  * The heavy group has all requests in flight. A round that gets the light group out of debt would
  * be far too large.
  */
-static void a_refill_is_one_round_while_the_heavy_group_is_in_flight(struct kunit *test)
+static void budget_refill_is_one_round_while_the_heavy_group_is_in_flight(struct kunit *test)
 {
-	struct budget_disk *bd = make_disk(test, false);
-	struct budget_group *heavy = make_group(test, bd, 999, 1000);
-	struct budget_group *light = make_group(test, bd, 1, 1000);
+	struct budget_disk *bd = budget_test_make_disk(test, false);
+	struct budget_group *heavy = budget_test_make_group(test, bd, 999, 1000);
+	struct budget_group *light = budget_test_make_group(test, bd, 1, 1000);
 
 	round_sectors = 1000;
-	remove_waiting_requests(heavy);
+	budget_test_remove_requests(heavy);
 	heavy->in_flight = 4;
-	pay(light, 2000);
+	budget_test_charge(light, 2000);
 	budget_refill(bd, 1);
 	KUNIT_EXPECT_GT(test, heavy->left, 0);
 	KUNIT_EXPECT_LE(test, heavy->left, 1000);
@@ -215,12 +214,12 @@ static void a_refill_is_one_round_while_the_heavy_group_is_in_flight(struct kuni
 }
 
 static struct kunit_case budget_cases[] = {
-	KUNIT_CASE(every_group_gets_its_part_and_keeps_its_rest),
-	KUNIT_CASE(small_parts_are_given_in_full),
-	KUNIT_CASE(paper_mode_waits_for_every_group_that_sent),
-	KUNIT_CASE(by_default_only_groups_with_requests_delay_a_refill),
-	KUNIT_CASE(a_group_may_send_when_all_are_deep_in_debt),
-	KUNIT_CASE(a_refill_is_one_round_while_the_heavy_group_is_in_flight),
+	KUNIT_CASE(budget_refill_adds_the_share_to_the_rest),
+	KUNIT_CASE(budget_fractions_of_a_sector_add_up),
+	KUNIT_CASE(budget_paper_mode_waits_for_every_group_that_sent),
+	KUNIT_CASE(budget_by_default_only_groups_with_requests_delay_a_refill),
+	KUNIT_CASE(budget_one_group_may_send_when_all_are_in_debt),
+	KUNIT_CASE(budget_refill_is_one_round_while_the_heavy_group_is_in_flight),
 	{}
 };
 

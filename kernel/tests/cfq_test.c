@@ -20,7 +20,7 @@
 
 #define NR_GROUPS	4
 
-static struct cfq_disk *make_disk(struct kunit *test)
+static struct cfq_disk *cfq_test_make_disk(struct kunit *test)
 {
 	struct cfq_disk *cd = kunit_kzalloc(test, sizeof(*cd), GFP_KERNEL);
 
@@ -36,8 +36,8 @@ static struct cfq_disk *make_disk(struct kunit *test)
 	return cd;
 }
 
-static struct cfq_group *make_group(struct kunit *test, struct cfq_disk *cd,
-				    struct isoblk_group *parent, u32 weight)
+static struct cfq_group *cfq_test_make_group(struct kunit *test, struct cfq_disk *cd,
+					     struct isoblk_group *parent, u32 weight)
 {
 	struct isoblk_group *group;
 
@@ -52,7 +52,7 @@ static struct cfq_group *make_group(struct kunit *test, struct cfq_disk *cd,
 	return cfq_group_of(group);
 }
 
-static struct request *make_request(struct kunit *test, sector_t sector)
+static struct request *cfq_test_make_request(struct kunit *test, sector_t sector)
 {
 	struct request *rq = kunit_kzalloc(test, sizeof(*rq), GFP_KERNEL);
 
@@ -63,7 +63,7 @@ static struct request *make_request(struct kunit *test, sector_t sector)
 	return rq;
 }
 
-static void add(struct cfq_queue *queue, struct request *rq)
+static void cfq_test_add_request(struct cfq_queue *queue, struct request *rq)
 {
 	list_add_tail(&rq->queuelist, &queue->fifo);
 	elv_rb_add(&queue->sorted, rq);
@@ -71,13 +71,13 @@ static void add(struct cfq_queue *queue, struct request *rq)
 }
 
 /* Nothing is sent, so a count of requests is enough. */
-static void set_requests(struct cfq_disk *cd, struct cfq_queue *queue, u64 now)
+static void cfq_test_set_requests(struct cfq_disk *cd, struct cfq_queue *queue, u64 now)
 {
 	queue->queued = 1;
 	cfq_set_busy(cd, queue, now);
 }
 
-static void levels_have_their_slices(struct kunit *test)
+static void cfq_slices_follow_the_level(struct kunit *test)
 {
 	static const u64 slice[IOPRIO_NR_LEVELS] = {
 		180, 160, 140, 120, 100, 80, 60, 40
@@ -96,7 +96,7 @@ static void levels_have_their_slices(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cfq_async_limit(2, CFQ_PRIO_BE), 32);
 }
 
-static void priorities_are_the_kernels(struct kunit *test)
+static void cfq_priorities_match_the_kernel(struct kunit *test)
 {
 	const struct {
 		unsigned short ioprio;
@@ -121,7 +121,7 @@ static void priorities_are_the_kernels(struct kunit *test)
 	}
 }
 
-static void slices_are_fitted_into_the_groups_turn(struct kunit *test)
+static void cfq_slices_are_fitted_into_the_groups_turn(struct kunit *test)
 {
 	/* slice, queues, mean, room, least; expected slice */
 	static const u64 cases[][6] = {
@@ -145,7 +145,7 @@ static void slices_are_fitted_into_the_groups_turn(struct kunit *test)
 				    cases[i][5], "case %u", i);
 }
 
-static void vdisktime_is_time_over_share(struct kunit *test)
+static void cfq_vdisktime_is_time_over_share(struct kunit *test)
 {
 	u64 ns = 20 * NSEC_PER_MSEC;
 
@@ -165,21 +165,21 @@ static void vdisktime_is_time_over_share(struct kunit *test)
 }
 
 /* All groups always have requests. The test counts the steps that serve each. */
-static void groups_have_time_by_weight(struct kunit *test)
+static void cfq_groups_have_time_by_weight(struct kunit *test)
 {
 	static const u32 weight[NR_GROUPS] = { 100, 200, 400, 800 };
-	struct cfq_disk *cd = make_disk(test);
-	struct cfq_group *root = make_group(test, cd, NULL, 100);
+	struct cfq_disk *cd = cfq_test_make_disk(test);
+	struct cfq_group *root = cfq_test_make_group(test, cd, NULL, 100);
 	struct cfq_group *group[NR_GROUPS];
 	u64 served[NR_GROUPS] = { }, now = NSEC_PER_SEC;
 	struct cfq_queue *queue;
 	unsigned int i, step;
 
 	for (i = 0; i < NR_GROUPS; i++)
-		group[i] = make_group(test, cd, root->group, weight[i]);
+		group[i] = cfq_test_make_group(test, cd, root->group, weight[i]);
 	spin_lock_irq(&cd->disk.lock);
 	for (i = 0; i < NR_GROUPS; i++)
-		set_requests(cd, &group[i]->fallback, now);
+		cfq_test_set_requests(cd, &group[i]->fallback, now);
 	for (step = 0; step < 300000; step++) {
 		queue = cfq_select_queue(cd, now);
 		if (!queue)
@@ -208,25 +208,25 @@ static void groups_have_time_by_weight(struct kunit *test)
 }
 
 /* Its inactive time neither earns a group service nor costs it any. */
-static void a_group_that_becomes_active_has_saved_nothing(struct kunit *test)
+static void cfq_inactive_time_is_no_credit(struct kunit *test)
 {
-	struct cfq_disk *cd = make_disk(test);
-	struct cfq_group *root = make_group(test, cd, NULL, 100);
-	struct cfq_group *busy = make_group(test, cd, root->group, 100);
-	struct cfq_group *returning = make_group(test, cd, root->group, 100);
+	struct cfq_disk *cd = cfq_test_make_disk(test);
+	struct cfq_group *root = cfq_test_make_group(test, cd, NULL, 100);
+	struct cfq_group *busy = cfq_test_make_group(test, cd, root->group, 100);
+	struct cfq_group *returning = cfq_test_make_group(test, cd, root->group, 100);
 
 	spin_lock_irq(&cd->disk.lock);
 	cd->min_vdisktime = 1000 * NSEC_PER_MSEC;
 	busy->vdisktime = 1200 * NSEC_PER_MSEC;
-	set_requests(cd, &busy->fallback, 1);
-	set_requests(cd, &returning->fallback, 1);
+	cfq_test_set_requests(cd, &busy->fallback, 1);
+	cfq_test_set_requests(cd, &returning->fallback, 1);
 	KUNIT_EXPECT_EQ(test, busy->vdisktime, 1200 * NSEC_PER_MSEC);
 	KUNIT_EXPECT_EQ(test, returning->vdisktime, 1000 * NSEC_PER_MSEC);
 	KUNIT_EXPECT_PTR_EQ(test, cfq_select_queue(cd, 1), &returning->fallback);
 	spin_unlock_irq(&cd->disk.lock);
 }
 
-static void the_nearest_request_is_next(struct kunit *test)
+static void cfq_nearest_request_is_next(struct kunit *test)
 {
 	/* Sectors of the requests, and the next one from sector 10000. */
 	static const struct {
@@ -246,35 +246,35 @@ static void the_nearest_request_is_next(struct kunit *test)
 		/* Too far backward: start again at the lowest sector. */
 		{ { 1000, 5000, 9000 }, 100, 1000 },
 	};
-	struct cfq_disk *cd = make_disk(test);
+	struct cfq_disk *cd = cfq_test_make_disk(test);
 	unsigned int i, j;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct cfq_group *group = make_group(test, cd, NULL, 100);
+		struct cfq_group *group = cfq_test_make_group(test, cd, NULL, 100);
 
 		cd->last_position = 10000;
 		cd->tunables.back_seek_max = cases[i].back_seek_max;
 		for (j = 0; j < ARRAY_SIZE(cases[i].at); j++)
-			add(&group->fallback, make_request(test,
-							   cases[i].at[j]));
+			cfq_test_add_request(&group->fallback,
+					     cfq_test_make_request(test, cases[i].at[j]));
 		KUNIT_EXPECT_EQ_MSG(test,
 				    blk_rq_pos(cfq_find_nearest(cd, &group->fallback)),
 				    cases[i].next, "case %u", i);
 	}
 }
 
-static void an_expired_request_is_next_once_a_slice(struct kunit *test)
+static void cfq_expired_request_is_next_once_a_slice(struct kunit *test)
 {
-	struct cfq_disk *cd = make_disk(test);
-	struct cfq_group *group = make_group(test, cd, NULL, 100);
+	struct cfq_disk *cd = cfq_test_make_disk(test);
+	struct cfq_group *group = cfq_test_make_group(test, cd, NULL, 100);
 	struct cfq_queue *queue = &group->fallback;
-	struct request *old = make_request(test, 90000);
-	struct request *near = make_request(test, 10);
+	struct request *old = cfq_test_make_request(test, 90000);
+	struct request *near = cfq_test_make_request(test, 10);
 
 	old->fifo_time = 1000;
 	near->fifo_time = 2000;
-	add(queue, old);
-	add(queue, near);
+	cfq_test_add_request(queue, old);
+	cfq_test_add_request(queue, near);
 
 	queue->slice.may_check_fifo = true;
 	KUNIT_EXPECT_PTR_EQ(test, cfq_choose_request(cd, queue, 999), near);
@@ -285,7 +285,7 @@ static void an_expired_request_is_next_once_a_slice(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, cfq_choose_request(cd, queue, 1000), near);
 }
 
-static void think_time_is_a_decaying_mean(struct kunit *test)
+static void cfq_think_time_is_a_decaying_mean(struct kunit *test)
 {
 	struct cfq_queue queue = { };
 	u64 now = 1;
@@ -312,15 +312,15 @@ static void think_time_is_a_decaying_mean(struct kunit *test)
 }
 
 static struct kunit_case cfq_cases[] = {
-	KUNIT_CASE(levels_have_their_slices),
-	KUNIT_CASE(priorities_are_the_kernels),
-	KUNIT_CASE(slices_are_fitted_into_the_groups_turn),
-	KUNIT_CASE(vdisktime_is_time_over_share),
-	KUNIT_CASE(groups_have_time_by_weight),
-	KUNIT_CASE(a_group_that_becomes_active_has_saved_nothing),
-	KUNIT_CASE(the_nearest_request_is_next),
-	KUNIT_CASE(an_expired_request_is_next_once_a_slice),
-	KUNIT_CASE(think_time_is_a_decaying_mean),
+	KUNIT_CASE(cfq_slices_follow_the_level),
+	KUNIT_CASE(cfq_priorities_match_the_kernel),
+	KUNIT_CASE(cfq_slices_are_fitted_into_the_groups_turn),
+	KUNIT_CASE(cfq_vdisktime_is_time_over_share),
+	KUNIT_CASE(cfq_groups_have_time_by_weight),
+	KUNIT_CASE(cfq_inactive_time_is_no_credit),
+	KUNIT_CASE(cfq_nearest_request_is_next),
+	KUNIT_CASE(cfq_expired_request_is_next_once_a_slice),
+	KUNIT_CASE(cfq_think_time_is_a_decaying_mean),
 	{}
 };
 

@@ -23,17 +23,17 @@ struct device {
 	struct rnd_state rnd;
 	unsigned int noise;	/* standard deviation of a span's rate, permille */
 	u64 knee;		/* cost in flight from which on the rate is the largest */
-	u64 (*curve)(const struct device *dev, u64 in_flight); /* rate without noise */
+	u64 (*get_rate)(const struct device *dev, u64 in_flight); /* rate without noise */
 };
 
 /* The rate is proportional to the cost in flight, up to the knee. */
-static inline u64 device_knee(const struct device *dev, u64 in_flight)
+static inline u64 device_get_knee_rate(const struct device *dev, u64 in_flight)
 {
 	return div64_u64(DEVICE_RATE * min(in_flight, dev->knee), dev->knee);
 }
 
 /* @rate with noise: the sum of twelve uniform deviates has a variance of twelve. */
-static inline u64 device_noise(struct device *dev, u64 rate)
+static inline u64 device_add_noise(struct device *dev, u64 rate)
 {
 	const u32 one = 1 << 16;
 	s64 sum = 0, part;
@@ -49,9 +49,9 @@ static inline u64 device_noise(struct device *dev, u64 rate)
 	return div_u64(rate * (part >> 6), DEVICE_ONE) >> 10;
 }
 
-static inline u64 device_rate(struct device *dev, u64 in_flight)
+static inline u64 device_get_rate(struct device *dev, u64 in_flight)
 {
-	return device_noise(dev, dev->curve(dev, in_flight));
+	return device_add_noise(dev, dev->get_rate(dev, in_flight));
 }
 
 static inline struct device device_make(u64 knee, unsigned int noise, u64 seed)
@@ -59,7 +59,7 @@ static inline struct device device_make(u64 knee, unsigned int noise, u64 seed)
 	struct device dev = {
 		.noise = noise,
 		.knee = knee,
-		.curve = device_knee,
+		.get_rate = device_get_knee_rate,
 	};
 
 	prandom_seed_state(&dev.rnd, seed);

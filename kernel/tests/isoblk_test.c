@@ -18,7 +18,7 @@
 /* ---- products ------------------------------------------------------------ */
 
 /* A division of more than 64 bits is an exception on some processors. */
-static void a_quotient_too_large_is_the_largest_number(struct kunit *test)
+static void isoblk_muldiv_saturates(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, mul_div(7, 9, 4), 15);
 	KUNIT_EXPECT_EQ(test, mul_div(0, U64_MAX, 1), 0);
@@ -32,14 +32,14 @@ static void a_quotient_too_large_is_the_largest_number(struct kunit *test)
 
 /* ---- virtual time -------------------------------------------------------- */
 
-static void a_step_is_cost_over_share(struct kunit *test)
+static void isoblk_vtime_step_is_cost_over_share(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, vtime_step(8, ISOBLK_SHARE_ONE), 8);
 	KUNIT_EXPECT_EQ(test, vtime_step(8, SHARE(4)), 32);
 	KUNIT_EXPECT_EQ(test, vtime_step(0, SHARE(4)), 0);
 }
 
-static void the_longest_step_is_bounded(struct kunit *test)
+static void isoblk_vtime_step_is_bounded(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, vtime_step(COST_MAX, 1), VTIME_STEP_MAX);
 	KUNIT_EXPECT_EQ(test, vtime_step(U64_MAX, 1), VTIME_STEP_MAX);
@@ -50,7 +50,7 @@ static void the_longest_step_is_bounded(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vtime_step(COST_MAX, SHARE(1024)), COST_MAX << 10);
 }
 
-static void virtual_times_are_compared_across_the_end(struct kunit *test)
+static void isoblk_vtimes_compare_across_the_wrap(struct kunit *test)
 {
 	KUNIT_EXPECT_TRUE(test, vtime_before(U64_MAX - 5, 5));
 	KUNIT_EXPECT_FALSE(test, vtime_before(5, U64_MAX - 5));
@@ -60,7 +60,7 @@ static void virtual_times_are_compared_across_the_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vtime_later(3, 4), 4);
 }
 
-static void a_lead_stays_the_same_cost(struct kunit *test)
+static void isoblk_vtime_lead_stays_the_same_cost(struct kunit *test)
 {
 	u64 now = 1000000;
 
@@ -80,7 +80,7 @@ static void a_lead_stays_the_same_cost(struct kunit *test)
 			now + 640ULL * SHARE(4));
 }
 
-static void a_lag_is_not_rescaled(struct kunit *test)
+static void isoblk_vtime_lag_is_not_rescaled(struct kunit *test)
 {
 	u64 now = 1000000;
 
@@ -106,7 +106,7 @@ static const char model_text[] = READS " " WRITES;
 static const char other_text[] =
 	"  wrandiops=25000\twseqiops=50000  wbps=500000000 " READS "\n";
 
-static int parse(struct cost_model *m, const char *text)
+static int cost_test_parse(struct cost_model *m, const char *text)
 {
 	char copy[256];
 
@@ -114,7 +114,7 @@ static int parse(struct cost_model *m, const char *text)
 	return cost_parse(m, copy);
 }
 
-static void parse_one_rate(struct kunit *test, struct cost_model *m, u64 bps, u64 iops)
+static void cost_test_parse_rates(struct kunit *test, struct cost_model *m, u64 bps, u64 iops)
 {
 	char text[256];
 
@@ -124,11 +124,11 @@ static void parse_one_rate(struct kunit *test, struct cost_model *m, u64 bps, u6
 	KUNIT_ASSERT_EQ(test, cost_parse(m, text), 0);
 }
 
-static void a_model_is_parsed_in_any_order(struct kunit *test)
+static void isoblk_cost_model_is_parsed_in_any_order(struct kunit *test)
 {
 	struct cost_model m = {}, n = {};
 
-	KUNIT_ASSERT_EQ(test, parse(&m, model_text), 0);
+	KUNIT_ASSERT_EQ(test, cost_test_parse(&m, model_text), 0);
 	KUNIT_EXPECT_EQ(test, m.source, COST_USER);
 	KUNIT_EXPECT_EQ(test, m.line[COST_RBPS], 1000000000);
 	KUNIT_EXPECT_EQ(test, m.line[COST_RSEQIOPS], 200000);
@@ -136,7 +136,7 @@ static void a_model_is_parsed_in_any_order(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, m.line[COST_WBPS], 500000000);
 	KUNIT_EXPECT_EQ(test, m.line[COST_WSEQIOPS], 50000);
 	KUNIT_EXPECT_EQ(test, m.line[COST_WRANDIOPS], 25000);
-	KUNIT_ASSERT_EQ(test, parse(&n, other_text), 0);
+	KUNIT_ASSERT_EQ(test, cost_test_parse(&n, other_text), 0);
 	KUNIT_EXPECT_MEMEQ(test, &m, &n, sizeof(m));
 }
 
@@ -166,36 +166,36 @@ static const struct {
 	  -ERANGE },
 };
 
-static void a_refused_model_changes_nothing(struct kunit *test)
+static void isoblk_cost_model_refused_changes_nothing(struct kunit *test)
 {
 	struct cost_model m = {}, was;
 	unsigned int i;
 
-	KUNIT_ASSERT_EQ(test, parse(&m, model_text), 0);
+	KUNIT_ASSERT_EQ(test, cost_test_parse(&m, model_text), 0);
 	was = m;
 	for (i = 0; i < ARRAY_SIZE(refused); i++) {
-		KUNIT_EXPECT_EQ_MSG(test, parse(&m, refused[i].text), refused[i].error,
+		KUNIT_EXPECT_EQ_MSG(test, cost_test_parse(&m, refused[i].text), refused[i].error,
 				    "%s", refused[i].text);
 		KUNIT_EXPECT_MEMEQ(test, &m, &was, sizeof(m));
 	}
 }
 
-static void a_printed_model_can_be_parsed(struct kunit *test)
+static void isoblk_cost_model_printed_can_be_parsed(struct kunit *test)
 {
 	struct cost_model m = {}, n = {};
 	char text[256];
 	int len;
 
-	KUNIT_ASSERT_EQ(test, parse(&m, model_text), 0);
+	KUNIT_ASSERT_EQ(test, cost_test_parse(&m, model_text), 0);
 	len = cost_print(&m, text, sizeof(text));
 	KUNIT_EXPECT_EQ(test, len, (int)strlen(text));
 	KUNIT_EXPECT_EQ(test, strncmp(text, "user ", 5), 0);
 	KUNIT_EXPECT_STREQ(test, &text[5], &model_text[0]);
-	KUNIT_EXPECT_EQ(test, parse(&n, &text[5]), 0);
+	KUNIT_EXPECT_EQ(test, cost_test_parse(&n, &text[5]), 0);
 	KUNIT_EXPECT_MEMEQ(test, &m, &n, sizeof(m));
 }
 
-static void a_model_is_printed_by_its_source(struct kunit *test)
+static void isoblk_cost_model_is_printed_by_its_source(struct kunit *test)
 {
 	struct cost_model m;
 	char text[256], all[6 * 32];
@@ -207,19 +207,19 @@ static void a_model_is_printed_by_its_source(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cost_print(&m, text, sizeof(text)), 5);
 	KUNIT_EXPECT_STREQ(test, &text[0], "bytes");
 	/* The longest line fits a page; a longer one is cut. */
-	parse_one_rate(test, &m, COST_LINE_MAX, COST_LINE_MAX);
+	cost_test_parse_rates(test, &m, COST_LINE_MAX, COST_LINE_MAX);
 	KUNIT_EXPECT_LT(test, cost_print(&m, text, sizeof(text)), (int)sizeof(all));
 	KUNIT_EXPECT_EQ(test, cost_print(&m, text, 8), 7);
 	KUNIT_EXPECT_EQ(test, text[7], 0);
 }
 
 /* 4 KiB cost what the request rate says; further sectors what the byte rate says. */
-static void a_cost_is_that_of_the_rates(struct kunit *test)
+static void isoblk_cost_follows_the_rates(struct kunit *test)
 {
 	struct cost_model m = {};
 	u64 more;
 
-	KUNIT_ASSERT_EQ(test, parse(&m, model_text), 0);
+	KUNIT_ASSERT_EQ(test, cost_test_parse(&m, model_text), 0);
 	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 8, true), NSEC_PER_SEC / 200000);
 	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 8, false), NSEC_PER_SEC / 100000);
 	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_WRITE, 8, true), NSEC_PER_SEC / 50000);
@@ -230,12 +230,12 @@ static void a_cost_is_that_of_the_rates(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, more, 2 * 1048576);
 }
 
-static void a_discard_is_a_write_without_data(struct kunit *test)
+static void isoblk_cost_of_discard_is_write_without_data(struct kunit *test)
 {
 	struct cost_model m = {};
 	u64 cost = NSEC_PER_SEC / 25000;
 
-	KUNIT_ASSERT_EQ(test, parse(&m, model_text), 0);
+	KUNIT_ASSERT_EQ(test, cost_test_parse(&m, model_text), 0);
 	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_DISCARD, 8, false), cost);
 	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_DISCARD, SECTORS_MAX, false), cost);
 	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_DISCARD, SECTORS_MAX, true), cost);
@@ -247,7 +247,7 @@ static void a_discard_is_a_write_without_data(struct kunit *test)
 }
 
 /* Invariants of any model. */
-static void expect_sane(struct kunit *test, const struct cost_model *m)
+static void cost_test_expect_sane(struct kunit *test, const struct cost_model *m)
 {
 	static const u64 sectors[] = { 0, 1, 7, 8, 9, 256, 2048, 65535, SECTORS_MAX, U32_MAX };
 	bool ordered;
@@ -274,7 +274,7 @@ static void expect_sane(struct kunit *test, const struct cost_model *m)
 	}
 }
 
-static void costs_are_sane_at_all_rates(struct kunit *test)
+static void isoblk_cost_is_sane_at_all_rates(struct kunit *test)
 {
 	static const u64 rates[] = {
 		1, 2, 999, 122070, 1000000, 999999999, 1000000000, 1000000001, 1000000000000,
@@ -285,21 +285,21 @@ static void costs_are_sane_at_all_rates(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(rates); i++)
 		for (k = 0; k < ARRAY_SIZE(rates); k++) {
-			parse_one_rate(test, &m, rates[i], rates[k]);
-			expect_sane(test, &m);
+			cost_test_parse_rates(test, &m, rates[i], rates[k]);
+			cost_test_expect_sane(test, &m);
 		}
-	parse_one_rate(test, &m, 1, 1);
+	cost_test_parse_rates(test, &m, 1, 1);
 	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, SECTORS_MAX, false), COST_MAX);
 	/* 4 KiB at the lowest byte rate that the cost of a sector can represent. */
 	KUNIT_EXPECT_GE(test, cost_of(&m, ISOBLK_READ, 8, false), NSEC_PER_SEC);
 	/* By byte rate 4 KiB take longer than by request rate: they cost their bytes. */
-	parse_one_rate(test, &m, 1000000, 1000000);
+	cost_test_parse_rates(test, &m, 1000000, 1000000);
 	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 8, false), 4096000 + 1);
-	parse_one_rate(test, &m, COST_LINE_MAX, COST_LINE_MAX);
+	cost_test_parse_rates(test, &m, COST_LINE_MAX, COST_LINE_MAX);
 	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 8, false), 1);
 }
 
-static void each_kind_of_disk_has_a_model(struct kunit *test)
+static void isoblk_cost_model_exists_for_each_kind_of_disk(struct kunit *test)
 {
 	struct cost_model m;
 	int kind;
@@ -307,7 +307,7 @@ static void each_kind_of_disk_has_a_model(struct kunit *test)
 	for (kind = 0; kind < COST_KINDS; kind++) {
 		cost_set_auto(&m, kind);
 		KUNIT_EXPECT_EQ(test, m.source, COST_AUTO);
-		expect_sane(test, &m);
+		cost_test_expect_sane(test, &m);
 	}
 	cost_set_auto(&m, COST_ROTATIONAL);
 	/* A seek takes longer than a track: 5 ms, and 4 KiB of a stream 25 us. */
@@ -318,12 +318,12 @@ static void each_kind_of_disk_has_a_model(struct kunit *test)
 			cost_of(&m, ISOBLK_WRITE, 8, false));
 }
 
-static void bytes_cost_the_same_in_any_request(struct kunit *test)
+static void isoblk_cost_of_bytes_is_equal_in_any_request(struct kunit *test)
 {
 	struct cost_model m = {};
 	u64 sectors, one;
 
-	KUNIT_ASSERT_EQ(test, parse(&m, model_text), 0);
+	KUNIT_ASSERT_EQ(test, cost_test_parse(&m, model_text), 0);
 	cost_set_bytes(&m);
 	KUNIT_EXPECT_EQ(test, m.source, COST_BYTES);
 	one = cost_of(&m, ISOBLK_READ, 1, false);
@@ -333,12 +333,12 @@ static void bytes_cost_the_same_in_any_request(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_WRITE, sectors, false), sectors * one);
 		KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_WRITE, sectors, true), sectors * one);
 	}
-	expect_sane(test, &m);
+	cost_test_expect_sane(test, &m);
 }
 
 /* ---- room ---------------------------------------------------------------- */
 
-static struct iso_room *make_room(struct kunit *test, unsigned int nr, u64 size)
+static struct iso_room *room_test_make(struct kunit *test, unsigned int nr, u64 size)
 {
 	struct iso_room *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
 
@@ -349,9 +349,9 @@ static struct iso_room *make_room(struct kunit *test, unsigned int nr, u64 size)
 }
 
 /* Queues take room in any order: never more than there is, and in the end all of it. */
-static void room_is_neither_lost_nor_made(struct kunit *test)
+static void isoblk_room_is_neither_lost_nor_made(struct kunit *test)
 {
-	struct iso_room *r = make_room(test, 4, 100);
+	struct iso_room *r = room_test_make(test, 4, 100);
 	u64 taken[4] = { }, all = 0, much;
 	struct rnd_state rnd;
 	unsigned int step, i;
@@ -386,9 +386,9 @@ static void room_is_neither_lost_nor_made(struct kunit *test)
 	iso_room_exit(r);
 }
 
-static void forced_room_is_owed(struct kunit *test)
+static void isoblk_room_forced_is_owed(struct kunit *test)
 {
-	struct iso_room *r = make_room(test, 2, 10);
+	struct iso_room *r = room_test_make(test, 2, 10);
 
 	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, 10));
 	iso_room_force(r, 0, 5);
@@ -401,9 +401,9 @@ static void forced_room_is_owed(struct kunit *test)
 	iso_room_exit(r);
 }
 
-static void room_that_shrinks_is_owed(struct kunit *test)
+static void isoblk_room_that_shrinks_is_owed(struct kunit *test)
 {
-	struct iso_room *r = make_room(test, 2, 100);
+	struct iso_room *r = room_test_make(test, 2, 100);
 
 	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, 60));
 	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 1, 30));
@@ -427,9 +427,9 @@ static void room_that_shrinks_is_owed(struct kunit *test)
 	iso_room_exit(r);
 }
 
-static void room_that_grows_is_there_at_once(struct kunit *test)
+static void isoblk_room_that_grows_is_usable_at_once(struct kunit *test)
 {
-	struct iso_room *r = make_room(test, 3, 10);
+	struct iso_room *r = room_test_make(test, 3, 10);
 
 	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, 10));
 	iso_room_resize(r, 14);
@@ -442,9 +442,9 @@ static void room_that_grows_is_there_at_once(struct kunit *test)
 }
 
 /* Room in the lease of one queue is available to another queue that finds none. */
-static void leases_are_taken_back(struct kunit *test)
+static void isoblk_room_leases_are_taken_back(struct kunit *test)
 {
-	struct iso_room *r = make_room(test, 4, 80);
+	struct iso_room *r = room_test_make(test, 4, 80);
 	unsigned int i;
 
 	for (i = 0; i < 4; i++)
@@ -459,9 +459,9 @@ static void leases_are_taken_back(struct kunit *test)
 }
 
 /* While a queue waits for room no lease keeps any. */
-static void wanted_room_goes_to_the_pool(struct kunit *test)
+static void isoblk_room_wanted_goes_to_the_pool(struct kunit *test)
 {
-	struct iso_room *r = make_room(test, 2, 100);
+	struct iso_room *r = room_test_make(test, 2, 100);
 
 	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, 10));
 	iso_room_put(r, 0, 5, false);
@@ -472,9 +472,9 @@ static void wanted_room_goes_to_the_pool(struct kunit *test)
 	iso_room_exit(r);
 }
 
-static void a_single_queue_has_all_room(struct kunit *test)
+static void isoblk_room_of_a_single_queue_is_all(struct kunit *test)
 {
-	struct iso_room *r = make_room(test, 1, 100);
+	struct iso_room *r = room_test_make(test, 1, 100);
 
 	KUNIT_EXPECT_FALSE(test, iso_room_get(r, 0, 101));
 	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, 1));
@@ -493,28 +493,28 @@ static void a_single_queue_has_all_room(struct kunit *test)
 }
 
 static struct kunit_case isoblk_cases[] = {
-	KUNIT_CASE(a_quotient_too_large_is_the_largest_number),
-	KUNIT_CASE(a_step_is_cost_over_share),
-	KUNIT_CASE(the_longest_step_is_bounded),
-	KUNIT_CASE(virtual_times_are_compared_across_the_end),
-	KUNIT_CASE(a_lead_stays_the_same_cost),
-	KUNIT_CASE(a_lag_is_not_rescaled),
-	KUNIT_CASE(a_model_is_parsed_in_any_order),
-	KUNIT_CASE(a_refused_model_changes_nothing),
-	KUNIT_CASE(a_printed_model_can_be_parsed),
-	KUNIT_CASE(a_model_is_printed_by_its_source),
-	KUNIT_CASE(a_cost_is_that_of_the_rates),
-	KUNIT_CASE(a_discard_is_a_write_without_data),
-	KUNIT_CASE(costs_are_sane_at_all_rates),
-	KUNIT_CASE(each_kind_of_disk_has_a_model),
-	KUNIT_CASE(bytes_cost_the_same_in_any_request),
-	KUNIT_CASE(room_is_neither_lost_nor_made),
-	KUNIT_CASE(forced_room_is_owed),
-	KUNIT_CASE(room_that_shrinks_is_owed),
-	KUNIT_CASE(room_that_grows_is_there_at_once),
-	KUNIT_CASE(leases_are_taken_back),
-	KUNIT_CASE(wanted_room_goes_to_the_pool),
-	KUNIT_CASE(a_single_queue_has_all_room),
+	KUNIT_CASE(isoblk_muldiv_saturates),
+	KUNIT_CASE(isoblk_vtime_step_is_cost_over_share),
+	KUNIT_CASE(isoblk_vtime_step_is_bounded),
+	KUNIT_CASE(isoblk_vtimes_compare_across_the_wrap),
+	KUNIT_CASE(isoblk_vtime_lead_stays_the_same_cost),
+	KUNIT_CASE(isoblk_vtime_lag_is_not_rescaled),
+	KUNIT_CASE(isoblk_cost_model_is_parsed_in_any_order),
+	KUNIT_CASE(isoblk_cost_model_refused_changes_nothing),
+	KUNIT_CASE(isoblk_cost_model_printed_can_be_parsed),
+	KUNIT_CASE(isoblk_cost_model_is_printed_by_its_source),
+	KUNIT_CASE(isoblk_cost_follows_the_rates),
+	KUNIT_CASE(isoblk_cost_of_discard_is_write_without_data),
+	KUNIT_CASE(isoblk_cost_is_sane_at_all_rates),
+	KUNIT_CASE(isoblk_cost_model_exists_for_each_kind_of_disk),
+	KUNIT_CASE(isoblk_cost_of_bytes_is_equal_in_any_request),
+	KUNIT_CASE(isoblk_room_is_neither_lost_nor_made),
+	KUNIT_CASE(isoblk_room_forced_is_owed),
+	KUNIT_CASE(isoblk_room_that_shrinks_is_owed),
+	KUNIT_CASE(isoblk_room_that_grows_is_usable_at_once),
+	KUNIT_CASE(isoblk_room_leases_are_taken_back),
+	KUNIT_CASE(isoblk_room_wanted_goes_to_the_pool),
+	KUNIT_CASE(isoblk_room_of_a_single_queue_is_all),
 	{ }
 };
 

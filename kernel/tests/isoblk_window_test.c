@@ -17,18 +17,18 @@
 /* ---- trials -------------------------------------------------------------- */
 
 /* Feed a trial with rates @a and @b, and @dev's noise, until it has @pairs. */
-static struct trial_result compare(struct device *dev, u64 a, u64 b, unsigned int pairs)
+static struct trial_result trial_test_compare(struct device *dev, u64 a, u64 b, unsigned int pairs)
 {
 	struct trial t;
 
 	trial_begin(&t);
 	while (t.n < pairs)
-		trial_add(&t, device_noise(dev, trial_has_b(&t) ? b : a));
+		trial_add(&t, device_add_noise(dev, trial_has_b(&t) ? b : a));
 	return trial_result(&t);
 }
 
 /* A B B A A B B A, with an uncounted span after each change. */
-static void settings_take_turns_in_pairs(struct kunit *test)
+static void trial_settings_take_turns_in_pairs(struct kunit *test)
 {
 	static const char order[] = "aAbBBaAAbBBaAAbBBaA";
 	struct trial t;
@@ -49,7 +49,7 @@ static void settings_take_turns_in_pairs(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t.n, 6);
 }
 
-static void spans_that_settle_are_not_counted(struct kunit *test)
+static void trial_settling_spans_are_not_counted(struct kunit *test)
 {
 	struct trial_result r;
 	struct trial t;
@@ -65,7 +65,7 @@ static void spans_that_settle_are_not_counted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, r.error, 0);
 }
 
-static void a_constant_difference_has_no_error(struct kunit *test)
+static void trial_constant_difference_has_no_error(struct kunit *test)
 {
 	static const unsigned int permille[] = { 0, 1, 500, 990, 1000, 1010, 1500, 3000, 64000 };
 	struct device dev = device_make(1, 0, 1);
@@ -74,7 +74,8 @@ static void a_constant_difference_has_no_error(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(permille); i++)
 		for (n = 1; n <= TRIAL_PAIRS_MAX; n++) {
-			r = compare(&dev, DEVICE_RATE, DEVICE_RATE / 1000 * permille[i], n);
+			r = trial_test_compare(&dev, DEVICE_RATE, DEVICE_RATE / 1000 * permille[i],
+					       n);
 			KUNIT_EXPECT_EQ(test, r.error, 0);
 			KUNIT_EXPECT_LE(test, abs(r.gain * 1000 - TRIAL_ONE * permille[i] +
 						  TRIAL_ONE * 1000), 1000);
@@ -82,7 +83,7 @@ static void a_constant_difference_has_no_error(struct kunit *test)
 }
 
 /* A linear drift of the load during the trial cancels. */
-static void a_linear_drift_cancels(struct kunit *test)
+static void trial_linear_drift_cancels(struct kunit *test)
 {
 	static const s64 drifts[] = { 10000000, -10000000, 100 };
 	struct trial_result r;
@@ -100,7 +101,7 @@ static void a_linear_drift_cancels(struct kunit *test)
 	}
 }
 
-static void noise_makes_the_error_large(struct kunit *test)
+static void trial_error_grows_with_noise(struct kunit *test)
 {
 	static const unsigned int noises[] = { 3, 10, 30, 100 };
 	unsigned int i, k, n;
@@ -111,7 +112,7 @@ static void noise_makes_the_error_large(struct kunit *test)
 			struct device dev = device_make(1, noises[i], 3);
 
 			for (sum = 0, k = 0; k < 100; k++)
-				sum += compare(&dev, DEVICE_RATE, DEVICE_RATE, n).error;
+				sum += trial_test_compare(&dev, DEVICE_RATE, DEVICE_RATE, n).error;
 			/* Standard errors of the mean of n differences of two spans. */
 			exact = (2 * n + 4) * noises[i] * TRIAL_ONE * 1414 /
 				(n * DEVICE_ONE * (s64)int_sqrt64(1000000 * n));
@@ -123,7 +124,7 @@ static void noise_makes_the_error_large(struct kunit *test)
 }
 
 /* The error is two standard errors: less certain with few pairs than with many. */
-static void the_true_gain_is_within_the_error(struct kunit *test)
+static void trial_true_gain_is_within_the_error(struct kunit *test)
 {
 	unsigned int k, n, within;
 	struct trial_result r;
@@ -132,7 +133,7 @@ static void the_true_gain_is_within_the_error(struct kunit *test)
 		struct device dev = device_make(1, 50, n);
 
 		for (within = 0, k = 0; k < 500; k++) {
-			r = compare(&dev, DEVICE_RATE, DEVICE_RATE / 10 * 11, n);
+			r = trial_test_compare(&dev, DEVICE_RATE, DEVICE_RATE / 10 * 11, n);
 			within += abs(r.gain - TRIAL_ONE / 10) <= r.error;
 		}
 		KUNIT_EXPECT_GE(test, within, 400);
@@ -141,7 +142,7 @@ static void the_true_gain_is_within_the_error(struct kunit *test)
 }
 
 /* A device that paused when the trial began, and is noisy after that. */
-static void a_first_span_without_rate_hides_no_noise(struct kunit *test)
+static void trial_first_span_without_rate_hides_no_noise(struct kunit *test)
 {
 	static const u64 first[] = { 0, 1, DEVICE_RATE / 1000, 1000 * DEVICE_RATE };
 	struct trial_result r;
@@ -155,14 +156,14 @@ static void a_first_span_without_rate_hides_no_noise(struct kunit *test)
 		trial_add(&t, 0);
 		trial_add(&t, first[i]);
 		while (t.n < TRIAL_PAIRS_MAX)
-			trial_add(&t, device_noise(&dev, DEVICE_RATE));
+			trial_add(&t, device_add_noise(&dev, DEVICE_RATE));
 		r = trial_result(&t);
 		KUNIT_EXPECT_GE(test, r.error, TRIAL_ONE / 20);
 	}
 }
 
 /* Differences that overflow the unit, and those before them, are counted in a larger unit. */
-static void a_larger_unit_keeps_what_was_counted(struct kunit *test)
+static void trial_larger_unit_keeps_the_sums(struct kunit *test)
 {
 	static const u64 more[] = { 60, 60, 100, 100 };
 	struct trial_result r;
@@ -178,7 +179,7 @@ static void a_larger_unit_keeps_what_was_counted(struct kunit *test)
 	KUNIT_EXPECT_LE(test, r.error, 3502 * TRIAL_ONE / 100);
 }
 
-static void any_rates_have_a_result(struct kunit *test)
+static void trial_any_rates_have_a_result(struct kunit *test)
 {
 	static const u64 rates[] = {
 		0, 1, 4095, 4097, DEVICE_RATE, BIT_ULL(49), BIT_ULL(50), BIT_ULL(62),
@@ -214,16 +215,16 @@ static void any_rates_have_a_result(struct kunit *test)
 
 /* ---- the window ---------------------------------------------------------- */
 
-#define KNEE		1000000ULL
-#define LEAST		2000ULL
+#define TEST_KNEE		1000000ULL
+#define TEST_WINDOW_MIN		2000ULL
 
 /* Scale on which sizes are compared: permille of the knee. */
-#define OF_KNEE(size)	div64_u64((size) * 1000, KNEE)
+#define OF_KNEE(size)	div64_u64((size) * 1000, TEST_KNEE)
 
 /**
- * struct outcome - result of a window in a number of epochs
+ * struct window_outcome - result of a window in a number of epochs
  */
-struct outcome {
+struct window_outcome {
 	u64 least;		/* least size */
 	u64 most;		/* largest size */
 	u64 mean;		/* mean size */
@@ -232,28 +233,29 @@ struct outcome {
 	unsigned int large;	/* part of epochs with a size above 1.25 knees, permille */
 };
 
-static void epoch(struct window *w, struct window_epoch *e, bool may_try)
+static void window_test_run_epoch(struct window *w, struct window_epoch *e, bool may_try)
 {
 	e->may_try = may_try;
 	window_epoch(w, e);
 }
 
 /* Run the loop with requests that wait for room. */
-static struct outcome run(struct window *w, struct device *dev, unsigned int epochs)
+static struct window_outcome window_test_run(struct window *w, struct device *dev,
+					     unsigned int epochs)
 {
 	u64 size = 0, rate = 0, trials = 0, large = 0;
-	struct outcome o = { .least = U64_MAX };
+	struct window_outcome o = { .least = U64_MAX };
 	unsigned int i;
 
 	for (i = 0; i < epochs; i++) {
 		struct window_epoch e = {
-			.rate = device_rate(dev, window_now(w)),
-			.least = LEAST,
+			.rate = device_get_rate(dev, window_now(w)),
+			.least = TEST_WINDOW_MIN,
 			.limited = true,
 		};
 
-		rate += min(dev->curve(dev, window_now(w)), DEVICE_RATE);
-		epoch(w, &e, true);
+		rate += min(dev->get_rate(dev, window_now(w)), DEVICE_RATE);
+		window_test_run_epoch(w, &e, true);
 		o.least = min(o.least, w->size);
 		o.most = max(o.most, w->size);
 		size += w->size;
@@ -268,34 +270,35 @@ static struct outcome run(struct window *w, struct device *dev, unsigned int epo
 }
 
 /* Run the loop with a load that the window does not limit. */
-static void rest(struct window *w, unsigned int epochs)
+static void window_test_run_unlimited(struct window *w, unsigned int epochs)
 {
-	struct window_epoch e = { .rate = DEVICE_RATE / 10, .least = LEAST };
+	struct window_epoch e = { .rate = DEVICE_RATE / 10, .least = TEST_WINDOW_MIN };
 
 	while (epochs--)
-		epoch(w, &e, true);
+		window_test_run_epoch(w, &e, true);
 }
 
-static const u64 starts[] = { KNEE / 32, KNEE / 2, KNEE + KNEE / 2, 8 * KNEE, 64 * KNEE };
+static const u64 window_test_starts[] = { TEST_KNEE / 32, TEST_KNEE / 2, TEST_KNEE + TEST_KNEE / 2,
+					  8 * TEST_KNEE, 64 * TEST_KNEE };
 
 /* Number of epochs in which a window is found. */
-#define FOUND		2000
+#define FIND_EPOCHS		2000
 
-static void the_window_is_the_knee(struct kunit *test)
+static void window_is_the_knee(struct kunit *test)
 {
 	static const unsigned int noises[] = { 0, 3, 10, 20 };
 	unsigned int i, k, seed;
-	struct outcome o;
+	struct window_outcome o;
 	struct window w;
 
 	for (i = 0; i < ARRAY_SIZE(noises); i++)
-		for (k = 0; k < ARRAY_SIZE(starts); k++)
+		for (k = 0; k < ARRAY_SIZE(window_test_starts); k++)
 			for (seed = 1; seed <= 4; seed++) {
-				struct device dev = device_make(KNEE, noises[i], seed);
+				struct device dev = device_make(TEST_KNEE, noises[i], seed);
 
-				window_init(&w, starts[k]);
-				run(&w, &dev, FOUND);
-				o = run(&w, &dev, 10000);
+				window_init(&w, window_test_starts[k]);
+				window_test_run(&w, &dev, FIND_EPOCHS);
+				o = window_test_run(&w, &dev, 10000);
 				KUNIT_EXPECT_GE_MSG(test, OF_KNEE(o.mean), 990, "noise %u",
 						    noises[i]);
 				KUNIT_EXPECT_LE_MSG(test, o.large, 100, "noise %u", noises[i]);
@@ -303,99 +306,99 @@ static void the_window_is_the_knee(struct kunit *test)
 			}
 }
 
-static void a_window_is_found_in_much_noise(struct kunit *test)
+static void window_is_found_in_much_noise(struct kunit *test)
 {
 	unsigned int k, seed, noise;
-	struct outcome o;
+	struct window_outcome o;
 	struct window w;
 
 	for (noise = 50; noise <= 100; noise += 50)
-		for (k = 0; k < ARRAY_SIZE(starts); k++)
+		for (k = 0; k < ARRAY_SIZE(window_test_starts); k++)
 			for (seed = 1; seed <= 2; seed++) {
-				struct device dev = device_make(KNEE, noise, seed);
+				struct device dev = device_make(TEST_KNEE, noise, seed);
 
-				window_init(&w, starts[k]);
-				run(&w, &dev, 10 * FOUND);
-				o = run(&w, &dev, 20000);
+				window_init(&w, window_test_starts[k]);
+				window_test_run(&w, &dev, 10 * FIND_EPOCHS);
+				o = window_test_run(&w, &dev, 20000);
 				KUNIT_EXPECT_LE_MSG(test, OF_KNEE(o.mean), 1700, "noise %u",
 						    noise);
 				KUNIT_EXPECT_LE_MSG(test, o.loss, 30, "noise %u", noise);
 			}
 }
 
-static void a_steady_device_has_few_trials(struct kunit *test)
+static void window_of_a_steady_device_has_few_trials(struct kunit *test)
 {
-	struct device dev = device_make(KNEE, 0, 1);
-	struct outcome o;
+	struct device dev = device_make(TEST_KNEE, 0, 1);
+	struct window_outcome o;
 	struct window w;
 
-	window_init(&w, KNEE / 32);
-	run(&w, &dev, 2 * FOUND);
-	o = run(&w, &dev, 20000);
+	window_init(&w, TEST_KNEE / 32);
+	window_test_run(&w, &dev, 2 * FIND_EPOCHS);
+	o = window_test_run(&w, &dev, 20000);
 	KUNIT_EXPECT_LE(test, o.trials, 50);
 	KUNIT_EXPECT_GE(test, o.trials, 1);
 	KUNIT_EXPECT_EQ(test, o.least, o.most);
 }
 
 /* Each doubling is a trial of the fewest pairs, and no pause follows. */
-static void a_window_grows_fast_at_first(struct kunit *test)
+static void window_grows_fast_at_first(struct kunit *test)
 {
 	unsigned int noise, epochs;
 	struct window w;
 
 	for (noise = 0; noise <= 50; noise += 10) {
-		struct device dev = device_make(KNEE, noise, 1);
+		struct device dev = device_make(TEST_KNEE, noise, 1);
 
-		window_init(&w, KNEE / 32);
-		for (epochs = 0; w.size < KNEE && epochs < FOUND; epochs++)
-			run(&w, &dev, 1);
+		window_init(&w, TEST_KNEE / 32);
+		for (epochs = 0; w.size < TEST_KNEE && epochs < FIND_EPOCHS; epochs++)
+			window_test_run(&w, &dev, 1);
 		KUNIT_EXPECT_LE(test, epochs, 5 * (6 * TRIAL_PAIRS_MIN / 2 + 2) + 6);
 	}
 }
 
-static void a_window_comes_down_fast(struct kunit *test)
+static void window_shrinks_fast(struct kunit *test)
 {
-	struct device dev = device_make(KNEE, 0, 1);
+	struct device dev = device_make(TEST_KNEE, 0, 1);
 	unsigned int epochs;
 	struct window w;
 
-	window_init(&w, 64 * KNEE);
-	for (epochs = 0; w.size > KNEE / 4 * 5 && epochs < FOUND; epochs++)
-		run(&w, &dev, 1);
+	window_init(&w, 64 * TEST_KNEE);
+	for (epochs = 0; w.size > TEST_KNEE / 4 * 5 && epochs < FIND_EPOCHS; epochs++)
+		window_test_run(&w, &dev, 1);
 	KUNIT_EXPECT_LE(test, epochs, 200);
 }
 
-static void a_device_without_a_knee_gets_all_that_there_is(struct kunit *test)
+static void window_without_a_knee_grows_to_the_load(struct kunit *test)
 {
 	struct device dev = device_make(BIT_ULL(34), 10, 1);
 	struct window w;
 
 	window_init(&w, 250 * 1000);
-	run(&w, &dev, 400);
+	window_test_run(&w, &dev, 400);
 	KUNIT_EXPECT_GE(test, w.size, dev.knee);
 	KUNIT_EXPECT_LE(test, w.size, 2 * dev.knee);
 }
 
-static void a_knee_that_moves_is_found_again(struct kunit *test)
+static void window_follows_a_knee_that_moves(struct kunit *test)
 {
 	static const unsigned int noises[] = { 0, 10, 30 };
-	struct outcome o;
+	struct window_outcome o;
 	unsigned int i;
 	struct window w;
 
 	for (i = 0; i < ARRAY_SIZE(noises); i++) {
-		struct device dev = device_make(KNEE, noises[i], 1);
+		struct device dev = device_make(TEST_KNEE, noises[i], 1);
 
-		window_init(&w, KNEE / 4);
-		run(&w, &dev, 4 * FOUND);
-		dev.knee = KNEE / 16;
-		run(&w, &dev, 4 * FOUND);
-		o = run(&w, &dev, FOUND);
+		window_init(&w, TEST_KNEE / 4);
+		window_test_run(&w, &dev, 4 * FIND_EPOCHS);
+		dev.knee = TEST_KNEE / 16;
+		window_test_run(&w, &dev, 4 * FIND_EPOCHS);
+		o = window_test_run(&w, &dev, FIND_EPOCHS);
 		KUNIT_EXPECT_LE(test, OF_KNEE(o.mean), 1300 / 16);
 		KUNIT_EXPECT_LE(test, o.loss, 10);
-		dev.knee = 4 * KNEE;
-		run(&w, &dev, 4 * FOUND);
-		o = run(&w, &dev, FOUND);
+		dev.knee = 4 * TEST_KNEE;
+		window_test_run(&w, &dev, 4 * FIND_EPOCHS);
+		o = window_test_run(&w, &dev, FIND_EPOCHS);
 		KUNIT_EXPECT_GE(test, OF_KNEE(o.mean), 4 * 980);
 		KUNIT_EXPECT_LE(test, OF_KNEE(o.mean), 4 * 1300);
 	}
@@ -405,68 +408,68 @@ static void a_knee_that_moves_is_found_again(struct kunit *test)
  * Two percent less with each factor e of the size: no single step costs much, but all steps do.
  * With noise of a hundredth and more no trial sees the cost of a step.
  */
-static u64 ever_slower(const struct device *dev, u64 in_flight)
+static u64 window_test_rate_ever_slower(const struct device *dev, u64 in_flight)
 {
 	unsigned int octave = ilog2(in_flight);
 	u64 part = (in_flight << 10 >> octave) - 1024 + 1024 * octave;
 
-	/* log2(KNEE) is 19.9. */
+	/* log2(TEST_KNEE) is 19.9. */
 	return DEVICE_RATE - (DEVICE_RATE >> 10) * 14 / 1000 *
 		(20 * 1024 - min(part, 20 * 1024ULL));
 }
 
-static void small_losses_do_not_add_up(struct kunit *test)
+static void window_small_losses_do_not_add_up(struct kunit *test)
 {
 	static const unsigned int noises[] = { 0, 1, 3 };
-	struct outcome o;
+	struct window_outcome o;
 	unsigned int i;
 	struct window w;
 
 	for (i = 0; i < ARRAY_SIZE(noises); i++) {
-		struct device dev = device_make(KNEE, noises[i], 1);
+		struct device dev = device_make(TEST_KNEE, noises[i], 1);
 
-		dev.curve = ever_slower;
-		window_init(&w, KNEE);
-		o = run(&w, &dev, 40000);
+		dev.get_rate = window_test_rate_ever_slower;
+		window_init(&w, TEST_KNEE);
+		o = window_test_run(&w, &dev, 40000);
 		KUNIT_EXPECT_LE_MSG(test, o.loss, noises[i] ? 20 : 10, "noise %u", noises[i]);
 		if (!noises[i])
-			KUNIT_EXPECT_GE(test, ever_slower(&dev, o.least),
+			KUNIT_EXPECT_GE(test, window_test_rate_ever_slower(&dev, o.least),
 					DEVICE_RATE / 1000 * 990);
 	}
 }
 
-static void a_step_up_says_what_was_lost(struct kunit *test)
+static void window_step_up_reports_the_loss(struct kunit *test)
 {
 	struct window w;
 
-	window_init(&w, KNEE);
-	w.best = 2 * KNEE;
+	window_init(&w, TEST_KNEE);
+	w.best = 2 * TEST_KNEE;
 	w.lost = 2;
-	w.other = 2 * KNEE;
+	w.other = 2 * TEST_KNEE;
 	window_reject(&w, 9);
 	KUNIT_EXPECT_EQ(test, w.lost, 9);
-	KUNIT_EXPECT_EQ(test, w.best, 2 * KNEE);
+	KUNIT_EXPECT_EQ(test, w.best, 2 * TEST_KNEE);
 	/* A size above that from which losses are counted gains more than was lost. */
 	w.up = true;
-	w.best = KNEE;
-	w.other = KNEE / 4 * 5;
+	w.best = TEST_KNEE;
+	w.other = TEST_KNEE / 4 * 5;
 	w.lost = 2;
 	window_reject(&w, 9);
 	KUNIT_EXPECT_EQ(test, w.lost, 2);
 	w.up = true;
 	window_reject(&w, -1);
 	KUNIT_EXPECT_EQ(test, w.lost, 0);
-	KUNIT_EXPECT_EQ(test, w.best, KNEE);
+	KUNIT_EXPECT_EQ(test, w.best, TEST_KNEE);
 }
 
-static void a_load_that_is_not_limited_leaves_the_size(struct kunit *test)
+static void window_keeps_its_size_under_an_unlimited_load(struct kunit *test)
 {
 	struct window w;
 	unsigned int i;
 
 	window_init(&w, 250 * 1000);
 	for (i = 0; i < 10000; i++) {
-		rest(&w, 1);
+		window_test_run_unlimited(&w, 1);
 		KUNIT_EXPECT_EQ(test, w.size, 250 * 1000);
 		KUNIT_EXPECT_EQ(test, w.phase, WINDOW_CRUISE);
 	}
@@ -475,61 +478,61 @@ static void a_load_that_is_not_limited_leaves_the_size(struct kunit *test)
 /*
  * The larger size of a trial may exceed the cost that the load has in flight; the smaller may not.
  */
-static void a_window_grows_to_what_the_load_has(struct kunit *test)
+static void window_grows_to_the_load(struct kunit *test)
 {
-	struct device dev = device_make(KNEE, 10, 1);
-	u64 demand = KNEE / 10 * 8;
+	struct device dev = device_make(TEST_KNEE, 10, 1);
+	u64 demand = TEST_KNEE / 10 * 8;
 	struct window w;
 	unsigned int i;
 
-	window_init(&w, KNEE / 32);
-	for (i = 0; i < FOUND; i++) {
+	window_init(&w, TEST_KNEE / 32);
+	for (i = 0; i < FIND_EPOCHS; i++) {
 		struct window_epoch e = {
-			.rate = device_rate(&dev, min(window_now(&w), demand)),
-			.least = LEAST,
+			.rate = device_get_rate(&dev, min(window_now(&w), demand)),
+			.least = TEST_WINDOW_MIN,
 			.limited = window_now(&w) < demand,
 		};
 
-		epoch(&w, &e, true);
+		window_test_run_epoch(&w, &e, true);
 	}
 	KUNIT_EXPECT_GE(test, OF_KNEE(w.size), 780);
 	KUNIT_EXPECT_LE(test, OF_KNEE(w.size), 500 * WINDOW_START);
 }
 
-static void no_trial_begins_that_may_not(struct kunit *test)
+static void window_begins_no_trial_that_may_not_begin(struct kunit *test)
 {
-	struct window_epoch e = { .rate = DEVICE_RATE, .least = LEAST, .limited = true };
+	struct window_epoch e = { .rate = DEVICE_RATE, .least = TEST_WINDOW_MIN, .limited = true };
 	unsigned int i;
 	struct window w;
 
-	window_init(&w, KNEE);
+	window_init(&w, TEST_KNEE);
 	for (i = 0; i < 100; i++) {
-		epoch(&w, &e, false);
+		window_test_run_epoch(&w, &e, false);
 		KUNIT_EXPECT_EQ(test, w.phase, WINDOW_CRUISE);
 	}
-	epoch(&w, &e, true);
+	window_test_run_epoch(&w, &e, true);
 	KUNIT_EXPECT_EQ(test, w.phase, WINDOW_TRIAL);
 	/* A trial in progress continues. */
-	epoch(&w, &e, false);
-	epoch(&w, &e, false);
+	window_test_run_epoch(&w, &e, false);
+	window_test_run_epoch(&w, &e, false);
 	KUNIT_EXPECT_EQ(test, w.phase, WINDOW_TRIAL);
-	KUNIT_EXPECT_EQ(test, window_now(&w), WINDOW_START * KNEE);
+	KUNIT_EXPECT_EQ(test, window_now(&w), WINDOW_START * TEST_KNEE);
 }
 
-static void a_trial_ends_in_any_case(struct kunit *test)
+static void window_trial_ends_in_any_case(struct kunit *test)
 {
 	unsigned int noise, epochs, most = 6 * TRIAL_PAIRS_MAX / 2 + 2, i;
 	unsigned int least = 6 * TRIAL_PAIRS_MIN / 2, shortest, longest;
 	struct window w;
 
 	for (noise = 0; noise <= 400; noise += 100) {
-		struct device dev = device_make(KNEE, noise, 1);
+		struct device dev = device_make(TEST_KNEE, noise, 1);
 
 		shortest = UINT_MAX;
 		longest = 0;
-		window_init(&w, KNEE);
+		window_init(&w, TEST_KNEE);
 		for (epochs = 0, i = 0; i < 10000; i++) {
-			run(&w, &dev, 1);
+			window_test_run(&w, &dev, 1);
 			if (w.phase == WINDOW_TRIAL && !(w.starting && !w.trial.at)) {
 				epochs++;
 				continue;
@@ -546,7 +549,7 @@ static void a_trial_ends_in_any_case(struct kunit *test)
 }
 
 /* In a trial as well, and when a larger request arrives during a trial. */
-static void no_epoch_has_less_than_the_least(struct kunit *test)
+static void window_is_never_below_the_least(struct kunit *test)
 {
 	struct window_epoch e = { .limited = true };
 	struct device dev = device_make(1, 50, 1);
@@ -555,69 +558,69 @@ static void no_epoch_has_less_than_the_least(struct kunit *test)
 
 	window_init(&w, 1);
 	for (i = 0; i < 100000; i++) {
-		e.rate = device_rate(&dev, window_now(&w));
+		e.rate = device_get_rate(&dev, window_now(&w));
 		e.least = 1000;
 		if (i & 512)
 			e.least += prandom_u32_state(&dev.rnd) % 1000;
-		epoch(&w, &e, true);
+		window_test_run_epoch(&w, &e, true);
 		KUNIT_ASSERT_GE(test, window_now(&w), e.least);
 		KUNIT_ASSERT_GE(test, w.size, e.least);
 	}
 	KUNIT_EXPECT_LE(test, w.size, 4000);
 }
 
-static void any_rates_are_survived(struct kunit *test)
+static void window_survives_any_rates(struct kunit *test)
 {
 	static const u64 rates[] = { 0, 1, DEVICE_RATE, BIT_ULL(62), U64_MAX };
-	struct window_epoch e = { .limited = true, .least = LEAST };
-	struct device dev = device_make(KNEE, 0, 1);
+	struct window_epoch e = { .limited = true, .least = TEST_WINDOW_MIN };
+	struct device dev = device_make(TEST_KNEE, 0, 1);
 	unsigned int i, k;
 	struct window w;
 
-	window_init(&w, KNEE);
+	window_init(&w, TEST_KNEE);
 	for (i = 0; i < 100000; i++) {
 		k = prandom_u32_state(&dev.rnd) % ARRAY_SIZE(rates);
 		e.rate = rates[k];
-		epoch(&w, &e, true);
-		KUNIT_ASSERT_GE(test, window_now(&w), LEAST);
+		window_test_run_epoch(&w, &e, true);
+		KUNIT_ASSERT_GE(test, window_now(&w), TEST_WINDOW_MIN);
 		KUNIT_ASSERT_LE(test, w.lost, TRIAL_ONE * TRIAL_ONE);
 		KUNIT_ASSERT_GE(test, w.lost, 0);
 	}
 	/* Arbitrary rates are forgotten afterwards. */
-	window_init(&w, KNEE);
+	window_init(&w, TEST_KNEE);
 	e.rate = 0;
 	for (i = 0; i < 1000; i++)
-		epoch(&w, &e, true);
-	run(&w, &dev, 3 * FOUND);
+		window_test_run_epoch(&w, &e, true);
+	window_test_run(&w, &dev, 3 * FIND_EPOCHS);
 	KUNIT_EXPECT_GE(test, OF_KNEE(w.size), 950);
 	KUNIT_EXPECT_LE(test, OF_KNEE(w.size), 1250);
 }
 
 static struct kunit_case isoblk_window_cases[] = {
-	KUNIT_CASE(settings_take_turns_in_pairs),
-	KUNIT_CASE(spans_that_settle_are_not_counted),
-	KUNIT_CASE(a_constant_difference_has_no_error),
-	KUNIT_CASE(a_linear_drift_cancels),
-	KUNIT_CASE(noise_makes_the_error_large),
-	KUNIT_CASE(the_true_gain_is_within_the_error),
-	KUNIT_CASE(a_first_span_without_rate_hides_no_noise),
-	KUNIT_CASE(a_larger_unit_keeps_what_was_counted),
-	KUNIT_CASE(any_rates_have_a_result),
-	KUNIT_CASE(the_window_is_the_knee),
-	KUNIT_CASE(a_window_is_found_in_much_noise),
-	KUNIT_CASE(a_steady_device_has_few_trials),
-	KUNIT_CASE(a_window_grows_fast_at_first),
-	KUNIT_CASE(a_window_comes_down_fast),
-	KUNIT_CASE(a_device_without_a_knee_gets_all_that_there_is),
-	KUNIT_CASE(a_knee_that_moves_is_found_again),
-	KUNIT_CASE(small_losses_do_not_add_up),
-	KUNIT_CASE(a_step_up_says_what_was_lost),
-	KUNIT_CASE(a_load_that_is_not_limited_leaves_the_size),
-	KUNIT_CASE(a_window_grows_to_what_the_load_has),
-	KUNIT_CASE(no_trial_begins_that_may_not),
-	KUNIT_CASE(a_trial_ends_in_any_case),
-	KUNIT_CASE(no_epoch_has_less_than_the_least),
-	KUNIT_CASE(any_rates_are_survived),
+	KUNIT_CASE(trial_settings_take_turns_in_pairs),
+	KUNIT_CASE(trial_settling_spans_are_not_counted),
+	KUNIT_CASE(trial_constant_difference_has_no_error),
+	KUNIT_CASE(trial_linear_drift_cancels),
+	KUNIT_CASE(trial_error_grows_with_noise),
+	KUNIT_CASE(trial_true_gain_is_within_the_error),
+	KUNIT_CASE(trial_first_span_without_rate_hides_no_noise),
+	KUNIT_CASE(trial_larger_unit_keeps_the_sums),
+	KUNIT_CASE(trial_any_rates_have_a_result),
+	KUNIT_CASE(window_is_the_knee),
+	KUNIT_CASE(window_is_found_in_much_noise),
+	KUNIT_CASE(window_of_a_steady_device_has_few_trials),
+	KUNIT_CASE(window_grows_fast_at_first),
+	KUNIT_CASE(window_shrinks_fast),
+	KUNIT_CASE(window_without_a_knee_grows_to_the_load),
+	KUNIT_CASE(window_follows_a_knee_that_moves),
+	KUNIT_CASE(window_small_losses_do_not_add_up),
+	KUNIT_CASE(window_step_up_reports_the_loss),
+	KUNIT_CASE(window_keeps_its_size_under_an_unlimited_load),
+	KUNIT_CASE(window_grows_to_the_load),
+	KUNIT_CASE(window_begins_no_trial_that_may_not_begin),
+	KUNIT_CASE(window_trial_ends_in_any_case),
+	KUNIT_CASE(window_is_never_below_the_least),
+	KUNIT_CASE(window_survives_any_rates),
 	{ }
 };
 

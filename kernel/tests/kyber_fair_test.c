@@ -13,7 +13,7 @@
 
 #define TARGET_NS	2000000ULL
 
-static void latencies_fall_in_quarters_of_the_target(struct kunit *test)
+static void kyber_fair_latency_buckets_are_quarters_of_the_target(struct kunit *test)
 {
 	static const struct {
 		u64 ns;
@@ -39,7 +39,7 @@ static void latencies_fall_in_quarters_of_the_target(struct kunit *test)
 	}
 }
 
-static void percentiles_are_nearest_ranks(struct kunit *test)
+static void kyber_fair_percentiles_are_nearest_ranks(struct kunit *test)
 {
 	u32 buckets[KF_BUCKETS] = { };
 
@@ -62,7 +62,7 @@ static void percentiles_are_nearest_ranks(struct kunit *test)
 }
 
 /* B = used * interval / T - left, and never below 0. */
-static void paper_mode_has_the_papers_next_budget(struct kunit *test)
+static void kyber_fair_paper_mode_has_the_papers_next_budget(struct kunit *test)
 {
 	static const struct {
 		u64 used, elapsed_ns;
@@ -93,7 +93,7 @@ static void paper_mode_has_the_papers_next_budget(struct kunit *test)
 	}
 }
 
-static void operations_have_their_domains(struct kunit *test)
+static void kyber_fair_operations_have_their_domains(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, kf_domain(REQ_OP_READ | REQ_RAHEAD), KF_READ);
 	KUNIT_EXPECT_EQ(test, kf_domain(REQ_OP_WRITE | REQ_FUA), KF_WRITE);
@@ -104,10 +104,10 @@ static void operations_have_their_domains(struct kunit *test)
 }
 
 static struct kunit_case kyber_fair_cases[] = {
-	KUNIT_CASE(latencies_fall_in_quarters_of_the_target),
-	KUNIT_CASE(percentiles_are_nearest_ranks),
-	KUNIT_CASE(paper_mode_has_the_papers_next_budget),
-	KUNIT_CASE(operations_have_their_domains),
+	KUNIT_CASE(kyber_fair_latency_buckets_are_quarters_of_the_target),
+	KUNIT_CASE(kyber_fair_percentiles_are_nearest_ranks),
+	KUNIT_CASE(kyber_fair_paper_mode_has_the_papers_next_budget),
+	KUNIT_CASE(kyber_fair_operations_have_their_domains),
 	{}
 };
 

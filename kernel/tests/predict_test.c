@@ -13,13 +13,13 @@
 
 #define HALF	(PREDICT_ONE / 2)
 
-static void init_default(struct predict *p)
+static void predict_test_init(struct predict *p)
 {
 	predict_init(p, PREDICT_A_MIN, PREDICT_A_MAX);
 }
 
 /* Feed the same use @periods times. Return: the last prediction. */
-static u64 feed(struct predict *p, u64 used, unsigned int periods)
+static u64 predict_test_feed(struct predict *p, u64 used, unsigned int periods)
 {
 	u64 next = 0;
 
@@ -29,7 +29,7 @@ static u64 feed(struct predict *p, u64 used, unsigned int periods)
 }
 
 /* With a = 1/2 only the result is rounded in the first 16 periods. */
-static void values_are_the_papers(struct kunit *test)
+static void predict_values_match_the_paper(struct kunit *test)
 {
 	static const struct {
 		u64 used;
@@ -55,7 +55,7 @@ static void values_are_the_papers(struct kunit *test)
 				    periods[i].next, "period %u", i);
 }
 
-static void limits_are_moved_inside(struct kunit *test)
+static void predict_values_are_clamped_to_limits(struct kunit *test)
 {
 	static const struct {
 		u32 a_min, a_max;
@@ -77,96 +77,96 @@ static void limits_are_moved_inside(struct kunit *test)
 	}
 }
 
-static void steady_load_is_predicted_exactly(struct kunit *test)
+static void predict_steady_load_is_predicted_exactly(struct kunit *test)
 {
 	static const u64 uses[] = { 0, 1, 77777, PREDICT_USED_MAX };
 	struct predict p;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(uses); i++) {
-		init_default(&p);
-		KUNIT_EXPECT_EQ(test, feed(&p, uses[i], 1), uses[i]);
-		KUNIT_EXPECT_EQ(test, feed(&p, uses[i], 100), uses[i]);
+		predict_test_init(&p);
+		KUNIT_EXPECT_EQ(test, predict_test_feed(&p, uses[i], 1), uses[i]);
+		KUNIT_EXPECT_EQ(test, predict_test_feed(&p, uses[i], 100), uses[i]);
 		KUNIT_EXPECT_EQ(test, predict_error_permille(&p), 0);
 		KUNIT_EXPECT_EQ(test, p.a, PREDICT_A_MIN);
 	}
 }
 
-static void halved_speed_is_found_in_six_periods(struct kunit *test)
+static void predict_halved_speed_is_found_in_six_periods(struct kunit *test)
 {
 	struct predict p;
 
-	init_default(&p);
-	feed(&p, 1000000, 20);
-	feed(&p, 500000, 6);
+	predict_test_init(&p);
+	predict_test_feed(&p, 1000000, 20);
+	predict_test_feed(&p, 500000, 6);
 	KUNIT_EXPECT_GT(test, predict_error_permille(&p), 10);
-	feed(&p, 500000, 1);
+	predict_test_feed(&p, 500000, 1);
 	KUNIT_EXPECT_LT(test, predict_error_permille(&p), 10);
 }
 
-static void one_large_error_is_no_new_level(struct kunit *test)
+static void predict_ignores_one_large_error(struct kunit *test)
 {
 	struct predict p;
 
-	init_default(&p);
-	feed(&p, 1000000, 20);
-	KUNIT_EXPECT_GT(test, feed(&p, 400000, 1), 750000);
+	predict_test_init(&p);
+	predict_test_feed(&p, 1000000, 20);
+	KUNIT_EXPECT_GT(test, predict_test_feed(&p, 400000, 1), 750000);
 	KUNIT_EXPECT_EQ(test, p.a, PREDICT_A_MIN);
-	feed(&p, 1000000, 1);
+	predict_test_feed(&p, 1000000, 1);
 	KUNIT_EXPECT_EQ(test, p.a, PREDICT_A_MIN);
-	feed(&p, 1000000, 40);
+	predict_test_feed(&p, 1000000, 40);
 	KUNIT_EXPECT_EQ(test, p.a, PREDICT_A_MIN);
 
-	feed(&p, 400000, 2);
+	predict_test_feed(&p, 400000, 2);
 	KUNIT_EXPECT_EQ(test, p.a, PREDICT_A_MAX);
-	feed(&p, 400000, 40);
+	predict_test_feed(&p, 400000, 40);
 	KUNIT_EXPECT_EQ(test, p.a, PREDICT_A_MIN);
 }
 
-static void error_is_a_part_of_the_use(struct kunit *test)
+static void predict_error_is_relative_to_the_use(struct kunit *test)
 {
 	struct predict p;
 
-	init_default(&p);
-	feed(&p, 1000, 1);
+	predict_test_init(&p);
+	predict_test_feed(&p, 1000, 1);
 	KUNIT_EXPECT_EQ(test, predict_error_permille(&p), 0);
-	feed(&p, 1250, 1);
+	predict_test_feed(&p, 1250, 1);
 	KUNIT_EXPECT_EQ(test, predict_error_permille(&p), 200);
 
-	init_default(&p);
-	feed(&p, 1000, 1);
-	feed(&p, 0, 1);
+	predict_test_init(&p);
+	predict_test_feed(&p, 1000, 1);
+	predict_test_feed(&p, 0, 1);
 	KUNIT_EXPECT_EQ(test, predict_error_permille(&p), PREDICT_ERROR_MAX);
 
-	init_default(&p);
-	feed(&p, PREDICT_USED_MAX, 1);
-	feed(&p, 1, 1);
+	predict_test_init(&p);
+	predict_test_feed(&p, PREDICT_USED_MAX, 1);
+	predict_test_feed(&p, 1, 1);
 	KUNIT_EXPECT_EQ(test, predict_error_permille(&p), PREDICT_ERROR_MAX);
 }
 
 /* The largest prediction, and one that is clamped, with all bits used. */
-static void extremes_do_not_overflow(struct kunit *test)
+static void predict_extremes_do_not_overflow(struct kunit *test)
 {
 	struct predict p;
 
 	predict_init(&p, HALF, HALF);
-	feed(&p, 0, 1);
-	KUNIT_EXPECT_EQ(test, feed(&p, U64_MAX, 1), PREDICT_USED_MAX);
-	KUNIT_EXPECT_EQ(test, feed(&p, U64_MAX, 1), PREDICT_USED_MAX / 4 * 5);
-	KUNIT_EXPECT_EQ(test, feed(&p, U64_MAX, 60), PREDICT_USED_MAX);
-	feed(&p, 0, 1);
-	KUNIT_EXPECT_EQ(test, feed(&p, 0, 1), 0);
-	KUNIT_EXPECT_EQ(test, feed(&p, 0, 60), 0);
+	predict_test_feed(&p, 0, 1);
+	KUNIT_EXPECT_EQ(test, predict_test_feed(&p, U64_MAX, 1), PREDICT_USED_MAX);
+	KUNIT_EXPECT_EQ(test, predict_test_feed(&p, U64_MAX, 1), PREDICT_USED_MAX / 4 * 5);
+	KUNIT_EXPECT_EQ(test, predict_test_feed(&p, U64_MAX, 60), PREDICT_USED_MAX);
+	predict_test_feed(&p, 0, 1);
+	KUNIT_EXPECT_EQ(test, predict_test_feed(&p, 0, 1), 0);
+	KUNIT_EXPECT_EQ(test, predict_test_feed(&p, 0, 60), 0);
 }
 
 static struct kunit_case predict_cases[] = {
-	KUNIT_CASE(values_are_the_papers),
-	KUNIT_CASE(limits_are_moved_inside),
-	KUNIT_CASE(steady_load_is_predicted_exactly),
-	KUNIT_CASE(halved_speed_is_found_in_six_periods),
-	KUNIT_CASE(one_large_error_is_no_new_level),
-	KUNIT_CASE(error_is_a_part_of_the_use),
-	KUNIT_CASE(extremes_do_not_overflow),
+	KUNIT_CASE(predict_values_match_the_paper),
+	KUNIT_CASE(predict_values_are_clamped_to_limits),
+	KUNIT_CASE(predict_steady_load_is_predicted_exactly),
+	KUNIT_CASE(predict_halved_speed_is_found_in_six_periods),
+	KUNIT_CASE(predict_ignores_one_large_error),
+	KUNIT_CASE(predict_error_is_relative_to_the_use),
+	KUNIT_CASE(predict_extremes_do_not_overflow),
 	{}
 };
 

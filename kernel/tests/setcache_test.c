@@ -19,7 +19,7 @@
 #define ASSOC	64
 #define SETS	7
 
-static struct sc_index *make_index(struct kunit *test, u64 origin)
+static struct sc_index *setcache_test_make_index(struct kunit *test, u64 origin)
 {
 	struct sc_index *index =
 		kunit_kzalloc(test, sizeof(*index), GFP_KERNEL);
@@ -33,9 +33,9 @@ static struct sc_index *make_index(struct kunit *test, u64 origin)
 	return index;
 }
 
-static void block_and_id_lead_to_each_other(struct kunit *test)
+static void setcache_block_and_id_are_inverse(struct kunit *test)
 {
-	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 1000);
+	struct sc_index *index = setcache_test_make_index(test, 8ULL * ASSOC * SETS * 1000);
 	u32 set, id, next_set, next_id;
 	u64 block;
 
@@ -55,7 +55,7 @@ static void block_and_id_lead_to_each_other(struct kunit *test)
 	sc_index_exit(index);
 }
 
-static void an_origin_too_large_for_ids_is_refused(struct kunit *test)
+static void setcache_origin_too_large_for_ids_is_refused(struct kunit *test)
 {
 	struct sc_index index = {
 		.geo = { .block_sectors = 8, .assoc = 4096, .nr_sets = 1 },
@@ -70,7 +70,7 @@ static void an_origin_too_large_for_ids_is_refused(struct kunit *test)
 }
 
 /* The largest sizes in use: 16 TiB behind 1 TiB, in blocks of each size. */
-static void large_disks_have_no_overflow(struct kunit *test)
+static void setcache_large_disks_have_no_overflow(struct kunit *test)
 {
 	const u64 ssd = 1ULL << 31, origin = 1ULL << 35;
 	u32 block, assoc, set, id;
@@ -112,7 +112,7 @@ static void large_disks_have_no_overflow(struct kunit *test)
 	}
 }
 
-static void more_slots_than_numbers_are_refused(struct kunit *test)
+static void setcache_too_many_slots_are_refused(struct kunit *test)
 {
 	struct sc_index index = {
 		.geo = { .block_sectors = 1,
@@ -126,7 +126,7 @@ static void more_slots_than_numbers_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sc_index_compute_sizes(&index), 0);
 }
 
-static void fits(struct kunit *test, u32 assoc, u32 block, u64 ssd)
+static void setcache_test_expect_fit(struct kunit *test, u32 assoc, u32 block, u64 ssd)
 {
 	struct sc_geometry geo = { .assoc = assoc,
 				   .block_sectors = block,
@@ -155,7 +155,7 @@ static void fits(struct kunit *test, u32 assoc, u32 block, u64 ssd)
 	KUNIT_EXPECT_GT(test, data + (geo.nr_sets + 1) * set, end);
 }
 
-static void the_most_sets_that_fit_are_made(struct kunit *test)
+static void setcache_geometry_uses_all_space(struct kunit *test)
 {
 	u32 assoc, block, i;
 
@@ -163,11 +163,11 @@ static void the_most_sets_that_fit_are_made(struct kunit *test)
 		for (block = SC_BLOCK_SECTORS_MIN;
 		     block <= SC_BLOCK_SECTORS_MAX; block *= 4)
 			for (i = 0; i < 200; i++)
-				fits(test, assoc, block,
-				     (1ULL << (i % 36)) * 3 + i * 1237);
+				setcache_test_expect_fit(test, assoc, block,
+							 (1ULL << (i % 36)) * 3 + i * 1237);
 }
 
-static void a_record_is_read_as_written_and_damage_is_seen(struct kunit *test)
+static void setcache_record_damage_is_detected(struct kunit *test)
 {
 	struct sc_record record, bad;
 	enum sc_record_state state;
@@ -197,7 +197,7 @@ static void a_record_is_read_as_written_and_damage_is_seen(struct kunit *test)
 						  &block));
 }
 
-static void moved_records_are_found_where_they_are(struct kunit *test)
+static void setcache_moved_records_are_found(struct kunit *test)
 {
 	static const u32 blocks[] = { 7, 3, 1000, 0, 500, 3, 7 };
 	struct sc_md *md = kunit_kzalloc(test, sizeof(*md), GFP_KERNEL);
@@ -224,7 +224,7 @@ static void moved_records_are_found_where_they_are(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sc_md_set_moved(md, 0, 1));
 }
 
-static void operations_wait_by_class(struct kunit *test)
+static void setcache_ops_wait_by_class(struct kunit *test)
 {
 	/* By class of the active operation, then of the new one. */
 	static const bool waits[5][5] = {
@@ -259,7 +259,7 @@ static void operations_wait_by_class(struct kunit *test)
 	}
 }
 
-static void the_cleaner_stops_before_other_operations(struct kunit *test)
+static void setcache_cleaner_stops_before_other_ops(struct kunit *test)
 {
 	struct sc_op near = {
 		.first_id = 30,
@@ -300,9 +300,9 @@ static void the_cleaner_stops_before_other_operations(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, op.last_id, 70);
 }
 
-static void a_set_holds_what_a_list_would(struct kunit *test)
+static void setcache_set_matches_a_list(struct kunit *test)
 {
-	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
+	struct sc_index *index = setcache_test_make_index(test, 8ULL * ASSOC * SETS * 50);
 	struct rnd_state rnd;
 	u32 held[ASSOC];
 	u32 round, i, used = 0, dirty = 0, set = 3;
@@ -342,8 +342,8 @@ static void a_set_holds_what_a_list_would(struct kunit *test)
 }
 
 /* Fill a set with ids 0..ASSOC-1, in this order. */
-static void fill_set(struct kunit *test, struct sc_index *index, u32 set,
-		     enum sc_policy policy)
+static void setcache_test_fill_set(struct kunit *test, struct sc_index *index, u32 set,
+				   enum sc_policy policy)
 {
 	bool replaced;
 	u32 id;
@@ -359,8 +359,8 @@ static void fill_set(struct kunit *test, struct sc_index *index, u32 set,
 	}
 }
 
-static u32 take_one(struct kunit *test, struct sc_index *index, u32 set, u32 id,
-		    enum sc_policy policy)
+static u32 setcache_test_take_one(struct kunit *test, struct sc_index *index, u32 set, u32 id,
+				  enum sc_policy policy)
 {
 	bool replaced;
 	u16 slot = sc_take_slot(index, set, id, SC_NIL, policy, &replaced);
@@ -374,47 +374,47 @@ static u32 take_one(struct kunit *test, struct sc_index *index, u32 set, u32 id,
 	return slot;
 }
 
-static void fifo_and_lru_evict_in_their_order(struct kunit *test)
+static void setcache_fifo_and_lru_evict_in_their_order(struct kunit *test)
 {
-	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
+	struct sc_index *index = setcache_test_make_index(test, 8ULL * ASSOC * SETS * 50);
 	u32 i, set = 2;
 
-	fill_set(test, index, set, SC_POLICY_FIFO);
+	setcache_test_fill_set(test, index, set, SC_POLICY_FIFO);
 	for (i = 0; i < ASSOC / 2; i++)
 		sc_touch_slot(index, set, i, SC_POLICY_FIFO, false);
 	for (i = 0; i < ASSOC; i++)
-		KUNIT_EXPECT_EQ(test, take_one(test, index, set, 1000 + i,
-					       SC_POLICY_FIFO), i);
+		KUNIT_EXPECT_EQ(test,
+				setcache_test_take_one(test, index, set, 1000 + i, SC_POLICY_FIFO),
+				i);
 	sc_index_clear(index);
 
-	fill_set(test, index, set, SC_POLICY_LRU);
+	setcache_test_fill_set(test, index, set, SC_POLICY_LRU);
 	for (i = 0; i < ASSOC / 2; i++)
 		sc_touch_slot(index, set, i, SC_POLICY_LRU, false);
 	for (i = 0; i < ASSOC; i++)
-		KUNIT_EXPECT_EQ(test, take_one(test, index, set, 1000 + i,
-					       SC_POLICY_LRU),
+		KUNIT_EXPECT_EQ(test,
+				setcache_test_take_one(test, index, set, 1000 + i, SC_POLICY_LRU),
 				(i + ASSOC / 2) % ASSOC);
 	sc_index_exit(index);
 }
 
-static void order_outlives_a_full_clock(struct kunit *test)
+static void setcache_order_survives_a_clock_wrap(struct kunit *test)
 {
-	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
+	struct sc_index *index = setcache_test_make_index(test, 8ULL * ASSOC * SETS * 50);
 	u32 i, set = 2;
 
-	fill_set(test, index, set, SC_POLICY_LRU);
+	setcache_test_fill_set(test, index, set, SC_POLICY_LRU);
 	/* One block is used over and over; all others stay older than it. */
 	for (i = 0; i < 300000; i++)
 		sc_touch_slot(index, set, 5, SC_POLICY_LRU, false);
 	for (i = 0; i < ASSOC - 1; i++)
-		KUNIT_EXPECT_NE(test, take_one(test, index, set, 1000 + i,
-					       SC_POLICY_LRU), 5);
-	KUNIT_EXPECT_EQ(test, take_one(test, index, set, 2000, SC_POLICY_LRU),
-			5);
+		KUNIT_EXPECT_NE(
+			test, setcache_test_take_one(test, index, set, 1000 + i, SC_POLICY_LRU), 5);
+	KUNIT_EXPECT_EQ(test, setcache_test_take_one(test, index, set, 2000, SC_POLICY_LRU), 5);
 	sc_index_exit(index);
 }
 
-static void a_large_set_evicts_old_blocks(struct kunit *test)
+static void setcache_large_set_evicts_old_blocks(struct kunit *test)
 {
 	struct sc_index *index =
 		kunit_kzalloc(test, sizeof(*index), GFP_KERNEL);
@@ -448,9 +448,9 @@ static void a_large_set_evicts_old_blocks(struct kunit *test)
 	sc_index_exit(index);
 }
 
-static void retired_and_suspect_slots_are_never_taken(struct kunit *test)
+static void setcache_retired_and_suspect_slots_are_never_taken(struct kunit *test)
 {
-	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
+	struct sc_index *index = setcache_test_make_index(test, 8ULL * ASSOC * SETS * 50);
 	u32 i, set = 1;
 	bool replaced;
 
@@ -478,12 +478,12 @@ static void retired_and_suspect_slots_are_never_taken(struct kunit *test)
 	sc_index_exit(index);
 }
 
-static void dirty_and_busy_blocks_are_never_evicted(struct kunit *test)
+static void setcache_dirty_and_busy_blocks_are_never_evicted(struct kunit *test)
 {
 	static const enum sc_policy policies[] = {
 		SC_POLICY_FIFO, SC_POLICY_LRU, SC_POLICY_RANDOM,
 	};
-	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
+	struct sc_index *index = setcache_test_make_index(test, 8ULL * ASSOC * SETS * 50);
 	struct sc_op op = { .set = 2, .first_id = 10, .last_id = 19 };
 	u32 i, p, set = 2;
 
@@ -492,7 +492,7 @@ static void dirty_and_busy_blocks_are_never_evicted(struct kunit *test)
 
 		sc_index_clear(index);
 		INIT_LIST_HEAD(&sc_get_bucket(index, set)->active);
-		fill_set(test, index, set, policies[p]);
+		setcache_test_fill_set(test, index, set, policies[p]);
 		for (i = 0; i < ASSOC; i++)
 			if (i % 2)
 				sc_set_slot_state(index, set, i,
@@ -515,7 +515,7 @@ static void dirty_and_busy_blocks_are_never_evicted(struct kunit *test)
 	sc_index_exit(index);
 }
 
-static void streams_are_distinguished(struct kunit *test)
+static void setcache_streams_are_distinguished(struct kunit *test)
 {
 	struct sc_flows *flows = sc_flows_create();
 	sector_t at[16];
@@ -546,7 +546,7 @@ static void streams_are_distinguished(struct kunit *test)
 }
 
 /* Transitions as in the table of setcache-state.c; -1: none. */
-static void phases_move_as_the_table_says(struct kunit *test)
+static void setcache_phases_move_as_the_table_says(struct kunit *test)
 {
 	static const int table[SC_NR_PHASES][SC_NR_EVENTS] = {
 		[SC_PHASE_NEW] = {
@@ -584,7 +584,7 @@ static void phases_move_as_the_table_says(struct kunit *test)
 	}
 }
 
-static void a_loss_fails_a_flush_once(struct kunit *test)
+static void setcache_loss_fails_a_flush_once(struct kunit *test)
 {
 	struct setcache *sc = kunit_kzalloc(test, sizeof(*sc), GFP_KERNEL);
 
@@ -630,7 +630,7 @@ static void a_loss_fails_a_flush_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sc->state.phase, SC_PHASE_LIVE);
 }
 
-static void a_failed_commit_is_unsafe_again(struct kunit *test)
+static void setcache_failed_commit_is_unsafe_again(struct kunit *test)
 {
 	struct setcache *sc = kunit_kzalloc(test, sizeof(*sc), GFP_KERNEL);
 	struct sc_unsafe unsafe;
@@ -650,25 +650,25 @@ static void a_failed_commit_is_unsafe_again(struct kunit *test)
 }
 
 static struct kunit_case setcache_cases[] = {
-	KUNIT_CASE(phases_move_as_the_table_says),
-	KUNIT_CASE(a_loss_fails_a_flush_once),
-	KUNIT_CASE(a_failed_commit_is_unsafe_again),
-	KUNIT_CASE(block_and_id_lead_to_each_other),
-	KUNIT_CASE(an_origin_too_large_for_ids_is_refused),
-	KUNIT_CASE(large_disks_have_no_overflow),
-	KUNIT_CASE(more_slots_than_numbers_are_refused),
-	KUNIT_CASE(the_most_sets_that_fit_are_made),
-	KUNIT_CASE(a_record_is_read_as_written_and_damage_is_seen),
-	KUNIT_CASE(moved_records_are_found_where_they_are),
-	KUNIT_CASE(operations_wait_by_class),
-	KUNIT_CASE(the_cleaner_stops_before_other_operations),
-	KUNIT_CASE(a_set_holds_what_a_list_would),
-	KUNIT_CASE(fifo_and_lru_evict_in_their_order),
-	KUNIT_CASE(order_outlives_a_full_clock),
-	KUNIT_CASE(a_large_set_evicts_old_blocks),
-	KUNIT_CASE(retired_and_suspect_slots_are_never_taken),
-	KUNIT_CASE(dirty_and_busy_blocks_are_never_evicted),
-	KUNIT_CASE(streams_are_distinguished),
+	KUNIT_CASE(setcache_phases_move_as_the_table_says),
+	KUNIT_CASE(setcache_loss_fails_a_flush_once),
+	KUNIT_CASE(setcache_failed_commit_is_unsafe_again),
+	KUNIT_CASE(setcache_block_and_id_are_inverse),
+	KUNIT_CASE(setcache_origin_too_large_for_ids_is_refused),
+	KUNIT_CASE(setcache_large_disks_have_no_overflow),
+	KUNIT_CASE(setcache_too_many_slots_are_refused),
+	KUNIT_CASE(setcache_geometry_uses_all_space),
+	KUNIT_CASE(setcache_record_damage_is_detected),
+	KUNIT_CASE(setcache_moved_records_are_found),
+	KUNIT_CASE(setcache_ops_wait_by_class),
+	KUNIT_CASE(setcache_cleaner_stops_before_other_ops),
+	KUNIT_CASE(setcache_set_matches_a_list),
+	KUNIT_CASE(setcache_fifo_and_lru_evict_in_their_order),
+	KUNIT_CASE(setcache_order_survives_a_clock_wrap),
+	KUNIT_CASE(setcache_large_set_evicts_old_blocks),
+	KUNIT_CASE(setcache_retired_and_suspect_slots_are_never_taken),
+	KUNIT_CASE(setcache_dirty_and_busy_blocks_are_never_evicted),
+	KUNIT_CASE(setcache_streams_are_distinguished),
 	{}
 };
 

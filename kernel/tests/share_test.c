@@ -31,7 +31,7 @@
 
 static const struct isoblk_ops test_ops = { };
 
-static struct isoblk_disk *make_disk(struct kunit *test, unsigned int tags)
+static struct isoblk_disk *share_test_make_disk(struct kunit *test, unsigned int tags)
 {
 	struct isoblk_disk *disk;
 
@@ -51,9 +51,8 @@ static struct isoblk_disk *make_disk(struct kunit *test, unsigned int tags)
 	return disk;
 }
 
-static struct isoblk_group *make_group(struct kunit *test,
-				       struct isoblk_disk *disk,
-				       struct isoblk_group *parent, u32 weight)
+static struct isoblk_group *share_test_make_group(struct kunit *test, struct isoblk_disk *disk,
+						  struct isoblk_group *parent, u32 weight)
 {
 	struct isoblk_group *group;
 
@@ -73,8 +72,7 @@ static struct isoblk_group *make_group(struct kunit *test,
 }
 
 /* @ppm: share in parts per million; rounding costs less than one part. */
-static void expect_share(struct kunit *test, const struct isoblk_group *group,
-			 s64 ppm)
+static void share_test_expect_share(struct kunit *test, const struct isoblk_group *group, s64 ppm)
 {
 	s64 share = ((u64)group->share * 1000000) >> ISOBLK_SHARE_SHIFT;
 
@@ -82,7 +80,7 @@ static void expect_share(struct kunit *test, const struct isoblk_group *group,
 			    ppm);
 }
 
-static void update_shares(struct isoblk_disk *disk)
+static void share_test_update(struct isoblk_disk *disk)
 {
 	struct isoblk_group *group;
 
@@ -93,7 +91,7 @@ static void update_shares(struct isoblk_disk *disk)
 	spin_unlock_irq(&disk->lock);
 }
 
-static void activate_as(struct isoblk_group *group, bool idle_class)
+static void share_test_activate_class(struct isoblk_group *group, bool idle_class)
 {
 	spin_lock_irq(&group->disk->lock);
 	if (!group->active) {
@@ -105,12 +103,12 @@ static void activate_as(struct isoblk_group *group, bool idle_class)
 	spin_unlock_irq(&group->disk->lock);
 }
 
-static void activate(struct isoblk_group *group)
+static void share_test_activate(struct isoblk_group *group)
 {
-	activate_as(group, false);
+	share_test_activate_class(group, false);
 }
 
-static void deactivate(struct isoblk_group *group)
+static void share_test_deactivate(struct isoblk_group *group)
 {
 	spin_lock_irq(&group->disk->lock);
 	isoblk_group_deactivate(group);
@@ -123,184 +121,184 @@ struct family {
 	struct isoblk_group *root, *parent, *a, *b, *leaf;
 };
 
-static struct family make_family(struct kunit *test)
+static struct family share_test_make_family(struct kunit *test)
 {
-	struct family f = { .disk = make_disk(test, 256) };
+	struct family f = { .disk = share_test_make_disk(test, 256) };
 
-	f.root = make_group(test, f.disk, NULL, 100);
-	f.parent = make_group(test, f.disk, f.root, 800);
-	f.a = make_group(test, f.disk, f.parent, 300);
-	f.b = make_group(test, f.disk, f.parent, 100);
-	f.leaf = make_group(test, f.disk, f.root, 200);
-	activate(f.a);
-	activate(f.b);
-	activate(f.leaf);
-	update_shares(f.disk);
+	f.root = share_test_make_group(test, f.disk, NULL, 100);
+	f.parent = share_test_make_group(test, f.disk, f.root, 800);
+	f.a = share_test_make_group(test, f.disk, f.parent, 300);
+	f.b = share_test_make_group(test, f.disk, f.parent, 100);
+	f.leaf = share_test_make_group(test, f.disk, f.root, 200);
+	share_test_activate(f.a);
+	share_test_activate(f.b);
+	share_test_activate(f.leaf);
+	share_test_update(f.disk);
 	return f;
 }
 
 /* ---- shares ---------------------------------------------------------- */
 
-static void shares_are_products_along_the_path(struct kunit *test)
+static void share_is_the_product_along_the_path(struct kunit *test)
 {
-	struct family f = make_family(test);
+	struct family f = share_test_make_family(test);
 
-	expect_share(test, f.a, 600000);
-	expect_share(test, f.b, 200000);
-	expect_share(test, f.leaf, 200000);
+	share_test_expect_share(test, f.a, 600000);
+	share_test_expect_share(test, f.b, 200000);
+	share_test_expect_share(test, f.leaf, 200000);
 	KUNIT_EXPECT_EQ(test, f.disk->weights.nr_active, 3);
 }
 
-static void own_requests_are_one_more_child(struct kunit *test)
+static void share_own_requests_count_as_a_child(struct kunit *test)
 {
-	struct family f = make_family(test);
+	struct family f = share_test_make_family(test);
 
-	activate(f.parent);
-	update_shares(f.disk);
-	expect_share(test, f.a, 480000);
-	expect_share(test, f.b, 160000);
-	expect_share(test, f.parent, 160000);
-	expect_share(test, f.leaf, 200000);
+	share_test_activate(f.parent);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.a, 480000);
+	share_test_expect_share(test, f.b, 160000);
+	share_test_expect_share(test, f.parent, 160000);
+	share_test_expect_share(test, f.leaf, 200000);
 
 	/* Weight 100 alongside 800 and 200. */
-	activate(f.root);
-	update_shares(f.disk);
-	expect_share(test, f.root, 1000000 / 11);
-	expect_share(test, f.leaf, 2000000 / 11);
+	share_test_activate(f.root);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.root, 1000000 / 11);
+	share_test_expect_share(test, f.leaf, 2000000 / 11);
 }
 
-static void an_idle_group_leaves_its_part_to_its_siblings(struct kunit *test)
+static void share_of_an_idle_group_goes_to_siblings(struct kunit *test)
 {
-	struct family f = make_family(test);
+	struct family f = share_test_make_family(test);
 
-	deactivate(f.b);
-	update_shares(f.disk);
-	expect_share(test, f.a, 800000);
-	expect_share(test, f.leaf, 200000);
+	share_test_deactivate(f.b);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.a, 800000);
+	share_test_expect_share(test, f.leaf, 200000);
 
-	deactivate(f.a);
-	update_shares(f.disk);
-	expect_share(test, f.leaf, 1000000);
+	share_test_deactivate(f.a);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.leaf, 1000000);
 	KUNIT_EXPECT_EQ(test, f.parent->subtree.sum, 0);
 	KUNIT_EXPECT_EQ(test, f.root->subtree.sum, 200);
 
-	activate(f.a);
-	update_shares(f.disk);
-	expect_share(test, f.a, 800000);
-	expect_share(test, f.leaf, 200000);
+	share_test_activate(f.a);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.a, 800000);
+	share_test_expect_share(test, f.leaf, 200000);
 }
 
-static void a_group_with_a_tag_is_found(struct kunit *test)
+static void share_group_with_a_tag_is_found(struct kunit *test)
 {
-	struct family f = make_family(test);
+	struct family f = share_test_make_family(test);
 
 	KUNIT_EXPECT_FALSE(test, isoblk_group_has_tags(f.a));
 	atomic_set(&f.a->gq[0]->allocated, 1);
 	KUNIT_EXPECT_TRUE(test, isoblk_group_has_tags(f.a));
 }
 
-static void weights_change_at_any_level(struct kunit *test)
+static void share_weights_change_at_any_level(struct kunit *test)
 {
-	struct family f = make_family(test);
+	struct family f = share_test_make_family(test);
 
 	isoblk_group_set_weight(f.parent, 0, 200);
-	update_shares(f.disk);
-	expect_share(test, f.a, 375000);
-	expect_share(test, f.b, 125000);
-	expect_share(test, f.leaf, 500000);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.a, 375000);
+	share_test_expect_share(test, f.b, 125000);
+	share_test_expect_share(test, f.leaf, 500000);
 
 	/* The new weight of an idle group counts when it becomes active. */
-	deactivate(f.leaf);
+	share_test_deactivate(f.leaf);
 	isoblk_group_set_weight(f.leaf, 0, 600);
 	KUNIT_EXPECT_EQ(test, f.root->subtree.sum, 200);
-	activate(f.leaf);
-	update_shares(f.disk);
-	expect_share(test, f.leaf, 750000);
+	share_test_activate(f.leaf);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.leaf, 750000);
 
 	/* The weight for the device overrides that of the cgroup. */
 	isoblk_group_set_weight(f.leaf, 200, 600);
-	update_shares(f.disk);
-	expect_share(test, f.leaf, 500000);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.leaf, 500000);
 }
 
-static void a_group_of_the_idle_class_has_the_least_weight(struct kunit *test)
+static void share_idle_class_has_the_least_weight(struct kunit *test)
 {
-	struct family f = make_family(test);
+	struct family f = share_test_make_family(test);
 
-	deactivate(f.b);
-	activate_as(f.b, true);
-	update_shares(f.disk);
-	expect_share(test, f.a, 800000LL * 300 / 301);
-	expect_share(test, f.b, 800000LL / 301);
-	expect_share(test, f.leaf, 200000);
+	share_test_deactivate(f.b);
+	share_test_activate_class(f.b, true);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.a, 800000LL * 300 / 301);
+	share_test_expect_share(test, f.b, 800000LL / 301);
+	share_test_expect_share(test, f.leaf, 200000);
 
 	/* A request of another class ends the idle class. */
-	activate(f.b);
-	update_shares(f.disk);
-	expect_share(test, f.a, 600000);
-	expect_share(test, f.b, 200000);
-	deactivate(f.b);
+	share_test_activate(f.b);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.a, 600000);
+	share_test_expect_share(test, f.b, 200000);
+	share_test_deactivate(f.b);
 	KUNIT_EXPECT_EQ(test, f.parent->subtree.sum, 300);
 
 	/* Without other active groups it has all of the disk. */
-	deactivate(f.a);
-	deactivate(f.leaf);
-	activate_as(f.b, true);
-	update_shares(f.disk);
-	expect_share(test, f.b, 1000000);
+	share_test_deactivate(f.a);
+	share_test_deactivate(f.leaf);
+	share_test_activate_class(f.b, true);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.b, 1000000);
 }
 
-static void a_parent_is_of_the_idle_class_if_all_below_it_is(struct kunit *test)
+static void share_parent_is_idle_class_if_all_below_are(struct kunit *test)
 {
-	struct family f = make_family(test);
+	struct family f = share_test_make_family(test);
 
-	deactivate(f.a);
-	deactivate(f.b);
-	activate_as(f.a, true);
-	activate_as(f.b, true);
-	update_shares(f.disk);
-	expect_share(test, f.a, 1000000LL / 201 / 2);
-	expect_share(test, f.b, 1000000LL / 201 / 2);
-	expect_share(test, f.leaf, 1000000LL * 200 / 201);
+	share_test_deactivate(f.a);
+	share_test_deactivate(f.b);
+	share_test_activate_class(f.a, true);
+	share_test_activate_class(f.b, true);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.a, 1000000LL / 201 / 2);
+	share_test_expect_share(test, f.b, 1000000LL / 201 / 2);
+	share_test_expect_share(test, f.leaf, 1000000LL * 200 / 201);
 
 	/* A new weight counts once the group is no longer of the idle class. */
 	isoblk_group_set_weight(f.parent, 0, 600);
-	update_shares(f.disk);
-	expect_share(test, f.leaf, 1000000LL * 200 / 201);
-	activate(f.a);
-	update_shares(f.disk);
-	expect_share(test, f.a, 750000LL * 300 / 301);
-	expect_share(test, f.leaf, 250000);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.leaf, 1000000LL * 200 / 201);
+	share_test_activate(f.a);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.a, 750000LL * 300 / 301);
+	share_test_expect_share(test, f.leaf, 250000);
 
 	/* The parent's own requests are one more child. */
-	deactivate(f.b);
-	activate_as(f.parent, true);
-	update_shares(f.disk);
-	expect_share(test, f.parent, 750000LL / 301);
+	share_test_deactivate(f.b);
+	share_test_activate_class(f.parent, true);
+	share_test_update(f.disk);
+	share_test_expect_share(test, f.parent, 750000LL / 301);
 	KUNIT_EXPECT_EQ(test, f.root->subtree.sum, 800);
 }
 
-static void the_lightest_group_has_a_share(struct kunit *test)
+static void share_of_the_lightest_group_is_not_zero(struct kunit *test)
 {
-	struct isoblk_disk *disk = make_disk(test, 256);
-	struct isoblk_group *light = make_group(test, disk, NULL, 100);
+	struct isoblk_disk *disk = share_test_make_disk(test, 256);
+	struct isoblk_group *light = share_test_make_group(test, disk, NULL, 100);
 	struct isoblk_group *heavy;
 	unsigned int i;
 
 	for (i = 0; i < DEEPEST; i++) {
-		heavy = make_group(test, disk, light, ISOBLK_WEIGHT_MAX);
-		light = make_group(test, disk, light, ISOBLK_WEIGHT_MIN);
-		activate(heavy);
+		heavy = share_test_make_group(test, disk, light, ISOBLK_WEIGHT_MAX);
+		light = share_test_make_group(test, disk, light, ISOBLK_WEIGHT_MIN);
+		share_test_activate(heavy);
 	}
-	activate(light);
-	update_shares(disk);
+	share_test_activate(light);
+	share_test_update(disk);
 	KUNIT_EXPECT_GE(test, light->share, 1);
 	KUNIT_EXPECT_GE(test, isoblk_quota(light->gq[0]), 1);
 }
 
 /* Expect the counts of @group that follow from the groups below it. */
-static void expect_counts(struct kunit *test, struct isoblk_group **groups,
-			  const struct isoblk_group *group)
+static void share_test_expect_counts(struct kunit *test, struct isoblk_group **groups,
+				     const struct isoblk_group *group)
 {
 	unsigned int i, other = group->active && !group->idle_class;
 	u32 sum = group->active ? group->idle_class ? 1 : OWN_WEIGHT : 0;
@@ -316,41 +314,40 @@ static void expect_counts(struct kunit *test, struct isoblk_group **groups,
 }
 
 /* In any order of events the counts are right, and the whole disk is given. */
-static void any_order_of_events_keeps_the_counts(struct kunit *test)
+static void share_counts_are_right_in_any_order(struct kunit *test)
 {
-	struct isoblk_disk *disk = make_disk(test, 256);
+	struct isoblk_disk *disk = share_test_make_disk(test, 256);
 	struct isoblk_group *groups[MANY_GROUPS], *group;
 	unsigned int i, step, active;
 	struct rnd_state rnd;
 	u64 given;
 
 	prandom_seed_state(&rnd, 1);
-	groups[0] = make_group(test, disk, NULL, 100);
+	groups[0] = share_test_make_group(test, disk, NULL, 100);
 	for (i = 1; i < MANY_GROUPS; i++)
-		groups[i] = make_group(test, disk,
-				       groups[prandom_u32_state(&rnd) % i],
-				       1 + prandom_u32_state(&rnd) % 10000);
+		groups[i] = share_test_make_group(test, disk, groups[prandom_u32_state(&rnd) % i],
+						  1 + prandom_u32_state(&rnd) % 10000);
 
 	for (step = 0; step < STEPS; step++) {
 		group = groups[prandom_u32_state(&rnd) % MANY_GROUPS];
 		switch (prandom_u32_state(&rnd) % 3) {
 		case 0:
-			activate_as(group, prandom_u32_state(&rnd) % 2);
+			share_test_activate_class(group, prandom_u32_state(&rnd) % 2);
 			break;
 		case 1:
 			if (group->active)
-				deactivate(group);
+				share_test_deactivate(group);
 			break;
 		default:
 			isoblk_group_set_weight(group, 0, 1 +
 					 prandom_u32_state(&rnd) % 10000);
 		}
-		update_shares(disk);
+		share_test_update(disk);
 
 		given = 0;
 		active = 0;
 		for (i = 0; i < MANY_GROUPS; i++) {
-			expect_counts(test, groups, groups[i]);
+			share_test_expect_counts(test, groups, groups[i]);
 			active += groups[i]->active;
 			if (groups[i]->active)
 				given += groups[i]->share;
@@ -367,7 +364,7 @@ static void any_order_of_events_keeps_the_counts(struct kunit *test)
 
 /* ---- gate ------------------------------------------------------------ */
 
-static void quotas_leave_the_reserve_free(struct kunit *test)
+static void gate_quotas_leave_the_reserve_free(struct kunit *test)
 {
 	static const unsigned int nr_tags[] = { 1, 2, 4, 64, 256, 2048 };
 	static const unsigned int nr_groups[] = { 1, 2, 3, 64, 300 };
@@ -377,11 +374,12 @@ static void quotas_leave_the_reserve_free(struct kunit *test)
 	struct isoblk_disk *disk;
 
 	for (g = 0; g < ARRAY_SIZE(nr_groups); g++) {
-		disk = make_disk(test, 0);
-		root = make_group(test, disk, NULL, 100);
+		disk = share_test_make_disk(test, 0);
+		root = share_test_make_group(test, disk, NULL, 100);
 		for (i = 0; i < nr_groups[g]; i++)
-			activate(make_group(test, disk, root, weights[i % 5]));
-		update_shares(disk);
+			share_test_activate(
+				share_test_make_group(test, disk, root, weights[i % 5]));
+		share_test_update(disk);
 		for (t = 0; t < ARRAY_SIZE(nr_tags); t++) {
 			spin_lock_irq(&disk->lock);
 			disk->tags = nr_tags[t];
@@ -405,14 +403,14 @@ static void quotas_leave_the_reserve_free(struct kunit *test)
 #define OWN_SIZE	250
 #define OWN_GQ_SIZE	200
 
-static void init_nothing(struct isoblk_group *group)
+static void share_test_init_group(struct isoblk_group *group)
 {
 }
 
 static const struct isoblk_ops large_ops = {
 	.own_size = OWN_SIZE,
 	.own_gq_size = OWN_GQ_SIZE,
-	.group_init = init_nothing,
+	.group_init = share_test_init_group,
 };
 
 /* The part of a disk that the allocation of a group uses. */
@@ -425,7 +423,7 @@ struct wide_disk {
 	struct isoblk_hq *hqs[MANY_QUEUES];
 };
 
-static struct wide_disk *make_wide_disk(struct kunit *test)
+static struct wide_disk *share_test_make_wide_disk(struct kunit *test)
 {
 	struct wide_disk *wide;
 	unsigned int i;
@@ -446,9 +444,9 @@ static struct wide_disk *make_wide_disk(struct kunit *test)
 	return wide;
 }
 
-static void no_part_of_a_group_is_larger_than_a_page(struct kunit *test)
+static void share_group_parts_fit_in_a_page(struct kunit *test)
 {
-	struct wide_disk *wide = make_wide_disk(test);
+	struct wide_disk *wide = share_test_make_wide_disk(test);
 	struct blkg_policy_data *pd;
 	struct isoblk_group *group;
 	unsigned int i;
@@ -472,10 +470,10 @@ static void no_part_of_a_group_is_larger_than_a_page(struct kunit *test)
  * If the allocation of any part of a group fails, all other parts are freed. Sanitizers allocate
  * memory as well, and tolerate a failure.
  */
-static void a_group_is_whole_or_not_there(struct kunit *test)
+static void share_group_creation_is_all_or_nothing(struct kunit *test)
 {
 #if IS_ENABLED(CONFIG_FAILSLAB)
-	struct wide_disk *wide = make_wide_disk(test);
+	struct wide_disk *wide = share_test_make_wide_disk(test);
 	unsigned int nth = 1, left, failed = 0;
 	struct blkg_policy_data *pd;
 
@@ -501,18 +499,18 @@ static void a_group_is_whole_or_not_there(struct kunit *test)
 }
 
 static struct kunit_case share_cases[] = {
-	KUNIT_CASE(shares_are_products_along_the_path),
-	KUNIT_CASE(own_requests_are_one_more_child),
-	KUNIT_CASE(an_idle_group_leaves_its_part_to_its_siblings),
-	KUNIT_CASE(a_group_with_a_tag_is_found),
-	KUNIT_CASE(weights_change_at_any_level),
-	KUNIT_CASE(a_group_of_the_idle_class_has_the_least_weight),
-	KUNIT_CASE(a_parent_is_of_the_idle_class_if_all_below_it_is),
-	KUNIT_CASE(the_lightest_group_has_a_share),
-	KUNIT_CASE(any_order_of_events_keeps_the_counts),
-	KUNIT_CASE(quotas_leave_the_reserve_free),
-	KUNIT_CASE(no_part_of_a_group_is_larger_than_a_page),
-	KUNIT_CASE(a_group_is_whole_or_not_there),
+	KUNIT_CASE(share_is_the_product_along_the_path),
+	KUNIT_CASE(share_own_requests_count_as_a_child),
+	KUNIT_CASE(share_of_an_idle_group_goes_to_siblings),
+	KUNIT_CASE(share_group_with_a_tag_is_found),
+	KUNIT_CASE(share_weights_change_at_any_level),
+	KUNIT_CASE(share_idle_class_has_the_least_weight),
+	KUNIT_CASE(share_parent_is_idle_class_if_all_below_are),
+	KUNIT_CASE(share_of_the_lightest_group_is_not_zero),
+	KUNIT_CASE(share_counts_are_right_in_any_order),
+	KUNIT_CASE(gate_quotas_leave_the_reserve_free),
+	KUNIT_CASE(share_group_parts_fit_in_a_page),
+	KUNIT_CASE(share_group_creation_is_all_or_nothing),
 	{}
 };
 

@@ -20,9 +20,9 @@ struct bench {
 	struct kunit *test;	/* current test */
 	struct vdisk_model *model; /* model under test */
 	struct vdisk_cmd *cmds;	/* MAX_CMDS commands, used from the front */
-	u32 used;		/* number of commands that are or were in use */
-	u64 now;		/* current time, ns */
-	u64 next;		/* time of the model's next event, ns */
+	u32 nr_used;		/* number of commands that are or were in use */
+	u64 now_ns;		/* current time, ns */
+	u64 next_ns;		/* time of the model's next event, ns */
 	struct vdisk_list done;	/* commands that have ended */
 	struct rnd_state rnd;	/* state of the test's random numbers */
 };
@@ -50,33 +50,33 @@ static struct bench *bench_create(struct kunit *test,
 			kunit_add_action_or_reset(test, bench_destroy,
 						  bench->model));
 	bench->test = test;
-	bench->next = VDISK_NEVER_NS;
+	bench->next_ns = VDISK_NEVER_NS;
 	vdisk_list_init(&bench->done);
 	prandom_seed_state(&bench->rnd, 4);
 	return bench;
 }
 
 /* Advance the clock to @now. Commands that end until then are on done. */
-static void run_to(struct bench *bench, u64 now)
+static void bench_run_to(struct bench *bench, u64 now)
 {
-	bench->now = now;
-	bench->next = bench->model->ops->run(bench->model, now, &bench->done);
+	bench->now_ns = now;
+	bench->next_ns = bench->model->ops->run(bench->model, now, &bench->done);
 }
 
 /* Advance the clock from event to event until a command ends. Return: that command. */
-static struct vdisk_cmd *next_done(struct bench *bench)
+static struct vdisk_cmd *bench_next_done(struct bench *bench)
 {
-	while (!bench->done.head && bench->next != VDISK_NEVER_NS)
-		run_to(bench, bench->next);
+	while (!bench->done.head && bench->next_ns != VDISK_NEVER_NS)
+		bench_run_to(bench, bench->next_ns);
 	return vdisk_list_pop(&bench->done);
 }
 
-static inline struct vdisk_stats stats(struct bench *bench)
+static inline struct vdisk_stats bench_get_stats(struct bench *bench)
 {
-	struct vdisk_stats stats;
+	struct vdisk_stats bench_get_stats;
 
-	bench->model->ops->stats(bench->model, bench->now, &stats);
-	return stats;
+	bench->model->ops->stats(bench->model, bench->now_ns, &bench_get_stats);
+	return bench_get_stats;
 }
 
 #endif /* ISOBLK_VDISK_BENCH_H */

@@ -43,7 +43,7 @@
 #include "vdisk_bench.h"
 
 /* 16 MiB; controller and host link take no time. */
-static const struct vdisk_params defaults = {
+static const struct vdisk_params flash_test_params = {
 	.ops = &vdisk_flash_ops,
 	.size = SZ_16M,
 	.hw_queues = 1,
@@ -72,44 +72,44 @@ static const struct vdisk_params defaults = {
 	},
 };
 
-static void resubmit(struct bench *bench, struct vdisk_cmd *cmd,
-		     enum vdisk_op op, u32 unit, u32 units)
+static void flash_test_resubmit(struct bench *bench, struct vdisk_cmd *cmd, enum vdisk_op op,
+				u32 unit, u32 units)
 {
 	cmd->op = op;
 	cmd->pos = (u64)unit << FTL_UNIT_SHIFT;
 	cmd->bytes = units << FTL_UNIT_SHIFT;
-	bench->next = bench->model->ops->submit(bench->model, cmd, bench->now);
+	bench->next_ns = bench->model->ops->submit(bench->model, cmd, bench->now_ns);
 }
 
-static struct vdisk_cmd *submit(struct bench *bench, enum vdisk_op op, u32 unit,
-				u32 units)
+static struct vdisk_cmd *flash_test_submit(struct bench *bench, enum vdisk_op op, u32 unit,
+					   u32 units)
 {
-	struct vdisk_cmd *cmd = &bench->cmds[bench->used++];
+	struct vdisk_cmd *cmd = &bench->cmds[bench->nr_used++];
 
-	resubmit(bench, cmd, op, unit, units);
+	flash_test_resubmit(bench, cmd, op, unit, units);
 	return cmd;
 }
 
-static struct vdisk_cmd *submit_fua(struct bench *bench, u32 unit)
+static struct vdisk_cmd *flash_test_submit_fua(struct bench *bench, u32 unit)
 {
-	bench->cmds[bench->used].fua = true;
-	return submit(bench, VDISK_WRITE, unit, 1);
+	bench->cmds[bench->nr_used].fua = true;
+	return flash_test_submit(bench, VDISK_WRITE, unit, 1);
 }
 
 /* Advance the clock until there is no event. */
-static void run_out(struct bench *bench)
+static void flash_test_run_out(struct bench *bench)
 {
-	while (bench->next != VDISK_NEVER_NS)
-		run_to(bench, bench->next);
+	while (bench->next_ns != VDISK_NEVER_NS)
+		bench_run_to(bench, bench->next_ns);
 	vdisk_list_init(&bench->done);
 }
 
-static u64 counter(struct bench *bench, const char *name)
+static u64 flash_test_get_counter(struct bench *bench, const char *name)
 {
 	struct vdisk_counter counters[32];
 	u32 i, count;
 
-	count = bench->model->ops->counters(bench->model, bench->now, counters,
+	count = bench->model->ops->counters(bench->model, bench->now_ns, counters,
 					    ARRAY_SIZE(counters));
 	for (i = 0; i < count; i++) {
 		if (!strcmp(counters[i].name, name))
@@ -118,17 +118,17 @@ static u64 counter(struct bench *bench, const char *name)
 	return U64_MAX;
 }
 
-static void expect_done(struct kunit *test, struct bench *bench,
-			struct vdisk_cmd *cmd, u64 at)
+static void flash_test_expect_done(struct kunit *test, struct bench *bench, struct vdisk_cmd *cmd,
+				   u64 at)
 {
-	struct vdisk_cmd *done = next_done(bench);
+	struct vdisk_cmd *done = bench_next_done(bench);
 
 	KUNIT_EXPECT_PTR_EQ(test, done, cmd);
 	KUNIT_EXPECT_EQ(test, cmd->flash.at_ns, at);
-	KUNIT_EXPECT_GE(test, bench->now, at);
+	KUNIT_EXPECT_GE(test, bench->now_ns, at);
 }
 
-static u32 below(struct rnd_state *rnd, u32 limit)
+static u32 flash_test_random_below(struct rnd_state *rnd, u32 limit)
 {
 	return prandom_u32_state(rnd) % limit;
 }
@@ -137,38 +137,37 @@ static u32 below(struct rnd_state *rnd, u32 limit)
 
 static void flash_read_is_the_sum_of_its_steps(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct bench *bench;
 	struct vdisk_cmd *cmd;
 
 	params.flash.cmd_ns = 1000;
 	params.bps[VDISK_READ] = 2ULL * NSEC_PER_SEC;
 	bench = bench_create(test, &params);
-	bench->now = 777;
-	cmd = submit(bench, VDISK_READ, 5, 1);
-	expect_done(test, bench, cmd, 777 + 1000 + READ_NS + UNIT_NS +
-		    READ_LATENCY + UNIT_NS / 2);
-	KUNIT_EXPECT_EQ(test, stats(bench).busy_ns, READ_NS + UNIT_NS);
+	bench->now_ns = 777;
+	cmd = flash_test_submit(bench, VDISK_READ, 5, 1);
+	flash_test_expect_done(test, bench, cmd,
+			       777 + 1000 + READ_NS + UNIT_NS + READ_LATENCY + UNIT_NS / 2);
+	KUNIT_EXPECT_EQ(test, bench_get_stats(bench).busy_ns, READ_NS + UNIT_NS);
 }
 
-static void flash_read_of_nothing_leaves_the_dies_alone(struct kunit *test)
+static void flash_read_of_unmapped_units_uses_no_die(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct bench *bench;
 	struct vdisk_cmd *cmd;
 
 	params.flash.fill = 50;
 	bench = bench_create(test, &params);
-	cmd = submit(bench, VDISK_READ, SZ_8M / FTL_UNIT_BYTES, 64);
-	expect_done(test, bench, cmd, READ_LATENCY);
-	cmd = submit(bench, VDISK_READ, SZ_8M / FTL_UNIT_BYTES - 1, 1);
-	expect_done(test, bench, cmd,
-		    2 * READ_LATENCY + READ_NS + UNIT_NS);
+	cmd = flash_test_submit(bench, VDISK_READ, SZ_8M / FTL_UNIT_BYTES, 64);
+	flash_test_expect_done(test, bench, cmd, READ_LATENCY);
+	cmd = flash_test_submit(bench, VDISK_READ, SZ_8M / FTL_UNIT_BYTES - 1, 1);
+	flash_test_expect_done(test, bench, cmd, 2 * READ_LATENCY + READ_NS + UNIT_NS);
 }
 
 static void flash_write_ends_in_the_buffer(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct bench *bench;
 	struct vdisk_cmd *cmd;
 	u64 now = 1000 + UNIT_NS + WRITE_LATENCY;
@@ -176,37 +175,37 @@ static void flash_write_ends_in_the_buffer(struct kunit *test)
 	params.flash.cmd_ns = 1000;
 	params.bps[VDISK_WRITE] = NSEC_PER_SEC;
 	bench = bench_create(test, &params);
-	cmd = submit(bench, VDISK_WRITE, 9, 1);
-	expect_done(test, bench, cmd, now);
-	KUNIT_EXPECT_EQ(test, counter(bench, "buffer_used"), 1);
+	cmd = flash_test_submit(bench, VDISK_WRITE, 9, 1);
+	flash_test_expect_done(test, bench, cmd, now);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "buffer_used"), 1);
 
 	/* A read is served from the buffer. */
-	bench->now = now;
-	cmd = submit(bench, VDISK_READ, 9, 1);
-	expect_done(test, bench, cmd, now + 1000 + READ_LATENCY);
-	KUNIT_EXPECT_EQ(test, counter(bench, "buffer_reads"), 1);
-	KUNIT_EXPECT_EQ(test, counter(bench, "host_pages"), 0);
+	bench->now_ns = now;
+	cmd = flash_test_submit(bench, VDISK_READ, 9, 1);
+	flash_test_expect_done(test, bench, cmd, now + 1000 + READ_LATENCY);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "buffer_reads"), 1);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "host_pages"), 0);
 }
 
-static void flash_controller_takes_one_after_the_other(struct kunit *test)
+static void flash_controller_takes_commands_one_by_one(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct bench *bench;
 	u32 i;
 
 	params.flash.cmd_ns = 2000;
 	bench = bench_create(test, &params);
 	for (i = 0; i < 10; i++)
-		submit(bench, VDISK_WRITE, i, 1);
-	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting, 10);
+		flash_test_submit(bench, VDISK_WRITE, i, 1);
+	KUNIT_EXPECT_EQ(test, bench_get_stats(bench).nr_waiting, 10);
 	for (i = 0; i < 10; i++)
-		expect_done(test, bench, &bench->cmds[i],
-			    (i + 1) * 2000 + WRITE_LATENCY);
+		flash_test_expect_done(test, bench, &bench->cmds[i],
+				       (i + 1) * 2000 + WRITE_LATENCY);
 }
 
-static void flash_window_bounds_what_is_fetched(struct kunit *test)
+static void flash_window_bounds_fetched_commands(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	const u64 each = READ_NS + UNIT_NS + READ_LATENCY;
 	struct bench *bench;
 	u32 i;
@@ -216,18 +215,18 @@ static void flash_window_bounds_what_is_fetched(struct kunit *test)
 	params.flash.bus_bps = 0;
 	bench = bench_create(test, &params);
 	for (i = 0; i < DIES; i++)
-		submit(bench, VDISK_READ, i, 1);
-	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting, DIES);
+		flash_test_submit(bench, VDISK_READ, i, 1);
+	KUNIT_EXPECT_EQ(test, bench_get_stats(bench).nr_waiting, DIES);
 	for (i = 0; i < DIES; i++)
-		expect_done(test, bench, &bench->cmds[i],
-			    (i / 2 + 1) * (each - UNIT_NS));
+		flash_test_expect_done(test, bench, &bench->cmds[i],
+				       (i / 2 + 1) * (each - UNIT_NS));
 }
 
-static void flash_queues_have_turns(struct kunit *test)
+static void flash_queues_take_turns(struct kunit *test)
 {
 	static const u32 queue[] = { 0, 0, 0, 2, 2, 1 };
 	static const u32 order[] = { 0, 1, 5, 3, 2, 4 };
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct bench *bench;
 	u32 i;
 
@@ -236,17 +235,16 @@ static void flash_queues_have_turns(struct kunit *test)
 	bench = bench_create(test, &params);
 	for (i = 0; i < ARRAY_SIZE(queue); i++) {
 		bench->cmds[i].queue = queue[i];
-		submit(bench, VDISK_READ, i, 1);
+		flash_test_submit(bench, VDISK_READ, i, 1);
 	}
 	for (i = 0; i < ARRAY_SIZE(order); i++)
-		KUNIT_EXPECT_PTR_EQ(test, next_done(bench),
-				    &bench->cmds[order[i]]);
+		KUNIT_EXPECT_PTR_EQ(test, bench_next_done(bench), &bench->cmds[order[i]]);
 }
 
 /* Return: the time of a read behind writes that find no room. */
-static u64 read_behind_writes(struct kunit *test, u32 window, u32 writes)
+static u64 flash_test_read_behind_writes(struct kunit *test, u32 window, u32 writes)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct vdisk_cmd *read;
 	struct bench *bench;
 	u32 i;
@@ -256,71 +254,69 @@ static u64 read_behind_writes(struct kunit *test, u32 window, u32 writes)
 	params.flash.spare = 1000;
 	bench = bench_create(test, &params);
 	for (i = 0; i < writes; i++)
-		submit(bench, VDISK_WRITE, i, 1);
-	read = submit(bench, VDISK_READ, 2000, 1);
-	while (next_done(bench) != read)
+		flash_test_submit(bench, VDISK_WRITE, i, 1);
+	read = flash_test_submit(bench, VDISK_READ, 2000, 1);
+	while (bench_next_done(bench) != read)
 		;
 	return read->flash.at_ns;
 }
 
-static void flash_writes_without_room_hold_their_slots(struct kunit *test)
+static void flash_writes_without_room_keep_their_slots(struct kunit *test)
 {
-	u64 alone = read_behind_writes(test, 64, 32);
+	u64 alone = flash_test_read_behind_writes(test, 64, 32);
 
 	/* While slots are free the writes that wait do not matter. */
-	KUNIT_EXPECT_EQ(test, read_behind_writes(test, 0, 256), alone);
-	KUNIT_EXPECT_EQ(test, read_behind_writes(test, 257, 256), alone);
+	KUNIT_EXPECT_EQ(test, flash_test_read_behind_writes(test, 0, 256), alone);
+	KUNIT_EXPECT_EQ(test, flash_test_read_behind_writes(test, 257, 256), alone);
 	/* A buffer of 16 units: 192 of 256 units have to be programmed, 12 times its size. */
-	KUNIT_EXPECT_GT(test, read_behind_writes(test, 64, 256),
-			11 * PROGRAM_NS);
+	KUNIT_EXPECT_GT(test, flash_test_read_behind_writes(test, 64, 256), 11 * PROGRAM_NS);
 }
 
-static void flash_dies_work_side_by_side(struct kunit *test)
+static void flash_dies_work_in_parallel(struct kunit *test)
 {
-	struct bench *bench = bench_create(test, &defaults);
+	struct bench *bench = bench_create(test, &flash_test_params);
 	u32 i;
 
 	/* Dies 0 and 2 share a channel, and so do 1 and 3. */
 	for (i = 0; i < DIES; i++)
-		submit(bench, VDISK_READ, i, 1);
+		flash_test_submit(bench, VDISK_READ, i, 1);
 	for (i = 0; i < DIES; i++)
-		expect_done(test, bench, &bench->cmds[i], READ_NS +
-			    (i / 2 + 1) * UNIT_NS + READ_LATENCY);
+		flash_test_expect_done(test, bench, &bench->cmds[i],
+				       READ_NS + (i / 2 + 1) * UNIT_NS + READ_LATENCY);
 }
 
-static void flash_die_does_one_thing_at_a_time(struct kunit *test)
+static void flash_die_has_one_operation_at_a_time(struct kunit *test)
 {
-	struct bench *bench = bench_create(test, &defaults);
+	struct bench *bench = bench_create(test, &flash_test_params);
 	u32 i;
 
 	/* All of die 0, each in another row. */
 	for (i = 0; i < 8; i++)
-		submit(bench, VDISK_READ, i * ROW * DIES, 1);
+		flash_test_submit(bench, VDISK_READ, i * ROW * DIES, 1);
 	for (i = 0; i < 8; i++)
-		expect_done(test, bench, &bench->cmds[i],
-			    (i + 1) * (READ_NS + UNIT_NS) + READ_LATENCY);
+		flash_test_expect_done(test, bench, &bench->cmds[i],
+				       (i + 1) * (READ_NS + UNIT_NS) + READ_LATENCY);
 }
 
-static void flash_sense_serves_a_row(struct kunit *test)
+static void flash_sense_serves_all_reads_of_a_row(struct kunit *test)
 {
-	struct bench *bench = bench_create(test, &defaults);
+	struct bench *bench = bench_create(test, &flash_test_params);
 	struct vdisk_cmd *cmd;
 
 	/* A row of each die: one sense, and two rows over each channel. */
-	cmd = submit(bench, VDISK_READ, 0, ROW * DIES);
-	expect_done(test, bench, cmd, READ_NS + 2 * ROW * UNIT_NS +
-		    READ_LATENCY);
-	KUNIT_EXPECT_EQ(test, stats(bench).busy_ns,
+	cmd = flash_test_submit(bench, VDISK_READ, 0, ROW * DIES);
+	flash_test_expect_done(test, bench, cmd, READ_NS + 2 * ROW * UNIT_NS + READ_LATENCY);
+	KUNIT_EXPECT_EQ(test, bench_get_stats(bench).busy_ns,
 			4 * READ_NS + (2 + 4) * ROW * UNIT_NS);
 }
 
 /* Read a unit of die 0 and of a row alone. Return: the time of the sense. */
-static s64 sense_of_row(struct bench *bench, u32 row)
+static s64 flash_test_measure_sense(struct bench *bench, u32 row)
 {
-	u64 begin = bench->now;
-	struct vdisk_cmd *cmd = submit(bench, VDISK_READ, row * ROW * DIES, 1);
+	u64 begin = bench->now_ns;
+	struct vdisk_cmd *cmd = flash_test_submit(bench, VDISK_READ, row * ROW * DIES, 1);
 
-	next_done(bench);
+	bench_next_done(bench);
 	return cmd->flash.at_ns - begin - UNIT_NS - READ_LATENCY;
 }
 
@@ -333,7 +329,7 @@ static void flash_pages_of_a_cell_take_read_ns_on_average(struct kunit *test)
 		{ -20000, -5000, 25000 },
 		{ -41250, -26250, 3750, 63750 },
 	};
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct bench *bench;
 	u32 bits, row;
 
@@ -342,19 +338,18 @@ static void flash_pages_of_a_cell_take_read_ns_on_average(struct kunit *test)
 		params.flash.cell_bits = bits;
 		bench = bench_create(test, &params);
 		for (row = 0; row < 12; row++)
-			KUNIT_EXPECT_EQ(test, sense_of_row(bench, row),
+			KUNIT_EXPECT_EQ(test, flash_test_measure_sense(bench, row),
 					READ_NS + more[bits - 1][row % bits]);
 	}
 	/* Without a time for further sensings the pages do not differ. */
 	params.flash.read_step = 0;
-	bench->next = bench->model->ops->change(bench->model, &params,
-						bench->now);
-	KUNIT_EXPECT_EQ(test, sense_of_row(bench, 3), READ_NS);
+	bench->next_ns = bench->model->ops->change(bench->model, &params, bench->now_ns);
+	KUNIT_EXPECT_EQ(test, flash_test_measure_sense(bench, 3), READ_NS);
 }
 
-static void flash_fast_blocks_know_no_kinds_of_pages(struct kunit *test)
+static void flash_fast_blocks_have_one_kind_of_page(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct bench *bench;
 	u32 i;
 
@@ -363,17 +358,17 @@ static void flash_fast_blocks_know_no_kinds_of_pages(struct kunit *test)
 	params.flash.precondition = VDISK_PRECONDITION_NONE;
 	bench = bench_create(test, &params);
 	for (i = 0; i < 6 * ROW; i++)
-		submit(bench, VDISK_WRITE, i * DIES, 1);
+		flash_test_submit(bench, VDISK_WRITE, i * DIES, 1);
 	/* Before the disk is idle and empties the buffers. */
-	run_to(bench, FLASH_IDLE_NS / 2);
+	bench_run_to(bench, FLASH_IDLE_NS / 2);
 	vdisk_list_init(&bench->done);
 	for (i = 0; i < 6; i++)
-		KUNIT_EXPECT_EQ(test, sense_of_row(bench, i), READ_NS / 2);
+		KUNIT_EXPECT_EQ(test, flash_test_measure_sense(bench, i), READ_NS / 2);
 }
 
 static void flash_link_carries_exactly_its_limit(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct bench *bench;
 	u32 i;
 
@@ -382,459 +377,449 @@ static void flash_link_carries_exactly_its_limit(struct kunit *test)
 	params.flash.fill = 0;
 	bench = bench_create(test, &params);
 	for (i = 0; i < 300; i++)
-		submit(bench, VDISK_READ, i, 1);
+		flash_test_submit(bench, VDISK_READ, i, 1);
 	for (i = 0; i < 299; i++)
-		next_done(bench);
-	expect_done(test, bench, &bench->cmds[299], READ_LATENCY + 409600);
+		bench_next_done(bench);
+	flash_test_expect_done(test, bench, &bench->cmds[299], READ_LATENCY + 409600);
 }
 
 static void flash_read_waits_for_a_running_program(struct kunit *test)
 {
-	struct bench *bench = bench_create(test, &defaults);
+	struct bench *bench = bench_create(test, &flash_test_params);
 	u64 program = ROW * UNIT_NS + PROGRAM_NS;
 	struct vdisk_cmd *read;
 	u32 i;
 
 	/* Two rows of die 0. */
 	for (i = 0; i < 2 * ROW; i++)
-		submit(bench, VDISK_WRITE, i * DIES, 1);
-	run_to(bench, 20000);
-	read = submit(bench, VDISK_READ, 100 * DIES, 1);
+		flash_test_submit(bench, VDISK_WRITE, i * DIES, 1);
+	bench_run_to(bench, 20000);
+	read = flash_test_submit(bench, VDISK_READ, 100 * DIES, 1);
 	for (i = 0; i < 2 * ROW; i++)
-		expect_done(test, bench, &bench->cmds[i], WRITE_LATENCY);
+		flash_test_expect_done(test, bench, &bench->cmds[i], WRITE_LATENCY);
 	/* The read waits for the running program, not for the waiting one. */
-	expect_done(test, bench, read,
-		    program + READ_NS + UNIT_NS + READ_LATENCY);
-	run_out(bench);
-	KUNIT_EXPECT_EQ(test, counter(bench, "host_pages"), 2 * ROW);
-	KUNIT_EXPECT_EQ(test, stats(bench).busy_ns,
-			2 * program + READ_NS + UNIT_NS);
+	flash_test_expect_done(test, bench, read, program + READ_NS + UNIT_NS + READ_LATENCY);
+	flash_test_run_out(bench);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "host_pages"), 2 * ROW);
+	KUNIT_EXPECT_EQ(test, bench_get_stats(bench).busy_ns, 2 * program + READ_NS + UNIT_NS);
 }
 
 static void flash_reads_do_not_stop_programs(struct kunit *test)
 {
-	struct bench *bench = bench_create(test, &defaults);
+	struct bench *bench = bench_create(test, &flash_test_params);
 	u32 i;
 
 	for (i = 0; i < 100; i++)
-		submit(bench, VDISK_READ, i * ROW * DIES, 1);
+		flash_test_submit(bench, VDISK_READ, i * ROW * DIES, 1);
 	for (i = 0; i < ROW; i++)
-		submit(bench, VDISK_WRITE, (200 + i) * DIES, 1);
-	run_to(bench, (FLASH_READ_STREAK_MAX + 1) * (READ_NS + UNIT_NS) +
-			      ROW * UNIT_NS + PROGRAM_NS);
-	KUNIT_EXPECT_EQ(test, counter(bench, "host_pages"), ROW);
+		flash_test_submit(bench, VDISK_WRITE, (200 + i) * DIES, 1);
+	bench_run_to(bench, (FLASH_READ_STREAK_MAX + 1) * (READ_NS + UNIT_NS) + ROW * UNIT_NS +
+				    PROGRAM_NS);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "host_pages"), ROW);
 }
 
-static void flash_full_buffer_holds_writes_back(struct kunit *test)
+static void flash_full_buffer_delays_writes(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct bench *bench;
 	u32 i;
 
 	params.flash.buffer = 2 * ROW * FTL_UNIT_BYTES;
 	bench = bench_create(test, &params);
 	for (i = 0; i < 3 * ROW; i++)
-		submit(bench, VDISK_WRITE, i * DIES, 1);
+		flash_test_submit(bench, VDISK_WRITE, i * DIES, 1);
 	for (i = 0; i < 2 * ROW; i++)
-		expect_done(test, bench, &bench->cmds[i], WRITE_LATENCY);
-	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting, ROW);
-	KUNIT_EXPECT_EQ(test, counter(bench, "write_stalls"), 1);
+		flash_test_expect_done(test, bench, &bench->cmds[i], WRITE_LATENCY);
+	KUNIT_EXPECT_EQ(test, bench_get_stats(bench).nr_waiting, ROW);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "write_stalls"), 1);
 	for (; i < 3 * ROW; i++)
-		expect_done(test, bench, &bench->cmds[i], ROW * UNIT_NS +
-			    PROGRAM_NS + WRITE_LATENCY);
+		flash_test_expect_done(test, bench, &bench->cmds[i],
+				       ROW * UNIT_NS + PROGRAM_NS + WRITE_LATENCY);
 }
 
 static void flash_write_may_be_larger_than_the_buffer(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct bench *bench;
 	struct vdisk_cmd *cmd;
 
 	params.flash.buffer = 2 * ROW * FTL_UNIT_BYTES;
 	bench = bench_create(test, &params);
-	cmd = submit(bench, VDISK_WRITE, 0, 16 * ROW * DIES);
-	KUNIT_EXPECT_PTR_EQ(test, next_done(bench), cmd);
-	run_out(bench);
-	KUNIT_EXPECT_EQ(test, counter(bench, "host_pages") +
-			counter(bench, "buffer_used"), 16 * ROW * DIES);
+	cmd = flash_test_submit(bench, VDISK_WRITE, 0, 16 * ROW * DIES);
+	KUNIT_EXPECT_PTR_EQ(test, bench_next_done(bench), cmd);
+	flash_test_run_out(bench);
+	KUNIT_EXPECT_EQ(test,
+			flash_test_get_counter(bench, "host_pages") +
+				flash_test_get_counter(bench, "buffer_used"),
+			16 * ROW * DIES);
 }
 
 /* No die has a full row, and there is no room: parts of rows must be written. */
-static void flash_smallest_buffer_gets_on(struct kunit *test)
+static void flash_smallest_buffer_makes_progress(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct bench *bench;
 	u32 i;
 
 	params.flash.buffer = FTL_UNIT_BYTES;
 	bench = bench_create(test, &params);
 	for (i = 0; i < 20; i++)
-		submit(bench, VDISK_WRITE, i, 1);
+		flash_test_submit(bench, VDISK_WRITE, i, 1);
 	for (i = 0; i < 20; i++)
-		KUNIT_EXPECT_PTR_EQ(test, next_done(bench), &bench->cmds[i]);
+		KUNIT_EXPECT_PTR_EQ(test, bench_next_done(bench), &bench->cmds[i]);
 }
 
-static void flash_rewrite_replaces_in_the_buffer(struct kunit *test)
+static void flash_rewrite_replaces_the_buffer_entry(struct kunit *test)
 {
-	struct bench *bench = bench_create(test, &defaults);
+	struct bench *bench = bench_create(test, &flash_test_params);
 	u32 i;
 
 	for (i = 0; i < 100; i++)
-		submit(bench, VDISK_WRITE, 3, 1);
-	run_out(bench);
-	KUNIT_EXPECT_EQ(test, counter(bench, "buffer_merges"), 99);
-	KUNIT_EXPECT_EQ(test, counter(bench, "buffer_used"), 1);
-	KUNIT_EXPECT_EQ(test, counter(bench, "host_pages"), 0);
+		flash_test_submit(bench, VDISK_WRITE, 3, 1);
+	flash_test_run_out(bench);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "buffer_merges"), 99);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "buffer_used"), 1);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "host_pages"), 0);
 }
 
-static void flash_slower_program_is_for_later_ones(struct kunit *test)
+static void flash_new_program_time_is_for_later_programs(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct bench *bench = bench_create(test, &params);
 	u32 i;
 
 	for (i = 0; i < 2 * ROW; i++)
-		submit(bench, VDISK_WRITE, i * DIES, 1);
-	run_to(bench, 1000);
+		flash_test_submit(bench, VDISK_WRITE, i * DIES, 1);
+	bench_run_to(bench, 1000);
 	params.flash.program_ns *= 3;
-	bench->next = bench->model->ops->change(bench->model, &params, 1000);
-	run_out(bench);
-	KUNIT_EXPECT_EQ(test, stats(bench).busy_ns,
-			2 * ROW * UNIT_NS + 4 * PROGRAM_NS);
+	bench->next_ns = bench->model->ops->change(bench->model, &params, 1000);
+	flash_test_run_out(bench);
+	KUNIT_EXPECT_EQ(test, bench_get_stats(bench).busy_ns, 2 * ROW * UNIT_NS + 4 * PROGRAM_NS);
 }
 
 /* ---- read-ahead ---- */
 
-static struct bench *ahead_create(struct kunit *test, u32 units)
+static struct bench *flash_test_create_ahead(struct kunit *test, u32 units)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 
 	params.flash.readahead = units * FTL_UNIT_BYTES;
 	return bench_create(test, &params);
 }
 
 /* Read alone, and let the read-ahead complete. Return: the time of the read. */
-static u64 read_alone(struct bench *bench, u32 unit)
+static u64 flash_test_read_alone(struct bench *bench, u32 unit)
 {
-	u64 begin = bench->now;
-	struct vdisk_cmd *cmd = submit(bench, VDISK_READ, unit, 1);
+	u64 begin = bench->now_ns;
+	struct vdisk_cmd *cmd = flash_test_submit(bench, VDISK_READ, unit, 1);
 
-	next_done(bench);
-	run_to(bench, bench->now + SZ_1M);
+	bench_next_done(bench);
+	bench_run_to(bench, bench->now_ns + SZ_1M);
 	return cmd->flash.at_ns - begin;
 }
 
-static void flash_stream_is_read_ahead_as_far_as_it_has_read(struct kunit *test)
+static void flash_read_ahead_is_as_long_as_the_stream(struct kunit *test)
 {
-	struct bench *bench = ahead_create(test, 6);
+	struct bench *bench = flash_test_create_ahead(test, 6);
 	u32 i;
 
 	/* Units ahead after each read, until there is no more room. */
 	static const u64 asked[] = { 0, 2, 4, 6, 8, 10, 11, 12, 13 };
 
 	for (i = 0; i < ARRAY_SIZE(asked); i++) {
-		KUNIT_EXPECT_EQ(test, read_alone(bench, i), i < 2 ?
-				READ_NS + UNIT_NS + READ_LATENCY :
-				READ_LATENCY);
-		KUNIT_EXPECT_EQ(test, counter(bench, "readahead_pages"),
-				asked[i]);
+		KUNIT_EXPECT_EQ(test, flash_test_read_alone(bench, i),
+				i < 2 ? READ_NS + UNIT_NS + READ_LATENCY : READ_LATENCY);
+		KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "readahead_pages"), asked[i]);
 	}
-	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_hits"), i - 2);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "readahead_hits"), i - 2);
 }
 
-static void flash_without_readahead_nothing_is_read_ahead(struct kunit *test)
+static void flash_read_ahead_may_be_off(struct kunit *test)
 {
-	struct bench *bench = ahead_create(test, 0);
+	struct bench *bench = flash_test_create_ahead(test, 0);
 	u32 i;
 
 	for (i = 0; i < 2 * ROW * DIES; i++)
-		KUNIT_EXPECT_EQ(test, read_alone(bench, i),
+		KUNIT_EXPECT_EQ(test, flash_test_read_alone(bench, i),
 				READ_NS + UNIT_NS + READ_LATENCY);
-	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_pages"), 0);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "readahead_pages"), 0);
 }
 
-static void flash_read_waits_for_what_is_on_its_way(struct kunit *test)
+static void flash_read_waits_for_read_ahead_in_flight(struct kunit *test)
 {
-	struct bench *bench = ahead_create(test, 32);
+	struct bench *bench = flash_test_create_ahead(test, 32);
 	u32 i;
 
 	for (i = 0; i < 3; i++)
-		submit(bench, VDISK_READ, i, 1);
+		flash_test_submit(bench, VDISK_READ, i, 1);
 	/*
 	 * Each die senses once. Units 4 and 5 come with 0 and 1, and dies 0
 	 * and 2 share a channel.
 	 */
-	expect_done(test, bench, &bench->cmds[0],
-		    READ_NS + 2 * UNIT_NS + READ_LATENCY);
-	expect_done(test, bench, &bench->cmds[1],
-		    READ_NS + 2 * UNIT_NS + READ_LATENCY);
-	expect_done(test, bench, &bench->cmds[2],
-		    READ_NS + 3 * UNIT_NS + READ_LATENCY);
-	run_out(bench);
-	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_hits"), 1);
-	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_pages"), 4);
+	flash_test_expect_done(test, bench, &bench->cmds[0], READ_NS + 2 * UNIT_NS + READ_LATENCY);
+	flash_test_expect_done(test, bench, &bench->cmds[1], READ_NS + 2 * UNIT_NS + READ_LATENCY);
+	flash_test_expect_done(test, bench, &bench->cmds[2], READ_NS + 3 * UNIT_NS + READ_LATENCY);
+	flash_test_run_out(bench);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "readahead_hits"), 1);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "readahead_pages"), 4);
 }
 
-static void flash_second_read_of_incoming_units_asks_itself(struct kunit *test)
+static void flash_second_read_of_incoming_units_uses_a_die(struct kunit *test)
 {
-	struct bench *bench = ahead_create(test, 32);
+	struct bench *bench = flash_test_create_ahead(test, 32);
 	u32 i;
 
 	for (i = 0; i < 2; i++)
-		submit(bench, VDISK_READ, i, 1);
+		flash_test_submit(bench, VDISK_READ, i, 1);
 	for (i = 0; i < 3; i++)
-		submit(bench, VDISK_READ, 3, 1);
+		flash_test_submit(bench, VDISK_READ, 3, 1);
 	for (i = 0; i < 5; i++)
-		KUNIT_EXPECT_NOT_NULL(test, next_done(bench));
-	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_hits"), 1);
-	KUNIT_EXPECT_EQ(test, stats(bench).nr_in_service, 0);
+		KUNIT_EXPECT_NOT_NULL(test, bench_next_done(bench));
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "readahead_hits"), 1);
+	KUNIT_EXPECT_EQ(test, bench_get_stats(bench).nr_in_service, 0);
 }
 
-static void flash_write_makes_what_was_read_ahead_invalid(struct kunit *test)
+static void flash_write_invalidates_read_ahead(struct kunit *test)
 {
-	struct bench *bench = ahead_create(test, 32);
+	struct bench *bench = flash_test_create_ahead(test, 32);
 	u32 i;
 
-	read_alone(bench, 0);
-	read_alone(bench, 1);
+	flash_test_read_alone(bench, 0);
+	flash_test_read_alone(bench, 1);
 	/* A row of die 2, with the unit 2, so that the buffer writes it out. */
 	for (i = 0; i < ROW; i++)
-		submit(bench, VDISK_WRITE, 2 + i * DIES, 1);
-	submit(bench, VDISK_TRIM, 3, 1);
-	run_out(bench);
-	KUNIT_EXPECT_EQ(test, counter(bench, "buffer_used"), 0);
-	KUNIT_EXPECT_EQ(test, read_alone(bench, 2),
-			READ_NS + UNIT_NS + READ_LATENCY);
-	KUNIT_EXPECT_EQ(test, read_alone(bench, 3), READ_LATENCY);
-	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_hits"), 0);
+		flash_test_submit(bench, VDISK_WRITE, 2 + i * DIES, 1);
+	flash_test_submit(bench, VDISK_TRIM, 3, 1);
+	flash_test_run_out(bench);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "buffer_used"), 0);
+	KUNIT_EXPECT_EQ(test, flash_test_read_alone(bench, 2), READ_NS + UNIT_NS + READ_LATENCY);
+	KUNIT_EXPECT_EQ(test, flash_test_read_alone(bench, 3), READ_LATENCY);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "readahead_hits"), 0);
 	KUNIT_EXPECT_EQ(test, to_flash(bench->model)->ahead.nr_used,
-			counter(bench, "readahead_pages") - 2);
+			flash_test_get_counter(bench, "readahead_pages") - 2);
 }
 
-static void flash_write_meets_what_is_on_its_way(struct kunit *test)
+static void flash_write_invalidates_read_ahead_in_flight(struct kunit *test)
 {
-	struct bench *bench = ahead_create(test, 32);
+	struct bench *bench = flash_test_create_ahead(test, 32);
 	struct flash_ahead *ahead = &to_flash(bench->model)->ahead;
 	struct vdisk_cmd *waits, *later;
 	u32 i;
 
 	for (i = 0; i < 2; i++)
-		submit(bench, VDISK_READ, i, 1);
-	waits = submit(bench, VDISK_READ, 3, 1);
-	run_to(bench, 1);
+		flash_test_submit(bench, VDISK_READ, i, 1);
+	waits = flash_test_submit(bench, VDISK_READ, 3, 1);
+	bench_run_to(bench, 1);
 	KUNIT_EXPECT_EQ(test, waits->flash.nr_pending, 1);
 	/* The data arrived before the trim, and are not lost. */
-	submit(bench, VDISK_TRIM, 2, 2);
-	run_to(bench, 2);
-	later = submit(bench, VDISK_READ, 3, 1);
-	expect_done(test, bench, later, 2 + READ_LATENCY);
-	run_out(bench);
+	flash_test_submit(bench, VDISK_TRIM, 2, 2);
+	bench_run_to(bench, 2);
+	later = flash_test_submit(bench, VDISK_READ, 3, 1);
+	flash_test_expect_done(test, bench, later, 2 + READ_LATENCY);
+	flash_test_run_out(bench);
 	KUNIT_EXPECT_EQ(test, waits->flash.nr_pending, 0);
-	KUNIT_EXPECT_EQ(test, stats(bench).nr_in_service, 0);
+	KUNIT_EXPECT_EQ(test, bench_get_stats(bench).nr_in_service, 0);
 	for (i = 0; i < FLASH_NR_STREAMS * ahead->room; i++)
 		KUNIT_EXPECT_FALSE(test, ahead->slots[i].unit == 2 &&
 						 ahead->slots[i].state !=
 							 FLASH_AHEAD_EMPTY);
 }
 
-static void flash_streams_stay_among_random_reads(struct kunit *test)
+static void flash_streams_survive_random_reads(struct kunit *test)
 {
-	struct bench *bench = ahead_create(test, 8);
+	struct bench *bench = flash_test_create_ahead(test, 8);
 	u32 stream, i, at = 0;
 	struct rnd_state rnd;
 
 	prandom_seed_state(&rnd, 3);
 	for (i = 0; i < 20; i++) {
 		for (stream = 0; stream < FLASH_NR_STREAMS; stream++) {
-			u64 ns = read_alone(bench, stream * 150 + i);
+			u64 ns = flash_test_read_alone(bench, stream * 150 + i);
 
 			if (i >= 2)
 				KUNIT_EXPECT_EQ(test, ns, READ_LATENCY);
 		}
 		/* No read begins where another has ended. */
 		for (at = 0; i && at < 2 * FLASH_NR_RECENT; at++)
-			read_alone(bench, 2501 + 2 * below(&rnd, 700));
+			flash_test_read_alone(bench, 2501 + 2 * flash_test_random_below(&rnd, 700));
 	}
 	/* One more stream replaces the least recently read one. */
 	for (i = 0; i < 2; i++)
-		read_alone(bench, 2480 + i);
-	KUNIT_EXPECT_EQ(test, read_alone(bench, 2482), READ_LATENCY);
-	KUNIT_EXPECT_EQ(test, read_alone(bench, 150 + 20), READ_LATENCY);
+		flash_test_read_alone(bench, 2480 + i);
+	KUNIT_EXPECT_EQ(test, flash_test_read_alone(bench, 2482), READ_LATENCY);
+	KUNIT_EXPECT_EQ(test, flash_test_read_alone(bench, 150 + 20), READ_LATENCY);
 	KUNIT_EXPECT_EQ(test, to_flash(bench->model)->ahead.streams[0].next_pos,
 			2483 * FTL_UNIT_BYTES);
 }
 
-static void flash_too_many_streams_waste_nothing(struct kunit *test)
+static void flash_too_many_streams_keep_some_hits(struct kunit *test)
 {
-	struct bench *bench = ahead_create(test, 8);
+	struct bench *bench = flash_test_create_ahead(test, 8);
 	u32 stream, i, asked, hits;
 
 	for (i = 0; i < 20; i++) {
 		for (stream = 0; stream < 2 * FLASH_NR_STREAMS; stream++)
-			read_alone(bench, stream * 100 + i);
+			flash_test_read_alone(bench, stream * 100 + i);
 	}
-	hits = counter(bench, "readahead_hits");
-	asked = counter(bench, "readahead_pages");
+	hits = flash_test_get_counter(bench, "readahead_hits");
+	asked = flash_test_get_counter(bench, "readahead_pages");
 	/* As many streams as have room are followed, from their third read on. */
 	KUNIT_EXPECT_EQ(test, hits, 18 * FLASH_NR_STREAMS);
 	KUNIT_EXPECT_EQ(test, asked, hits + 8 * FLASH_NR_STREAMS);
 }
 
-static void flash_nothing_is_read_ahead_beyond_the_end(struct kunit *test)
+static void flash_read_ahead_stops_at_the_end(struct kunit *test)
 {
-	struct bench *bench = ahead_create(test, 32);
+	struct bench *bench = flash_test_create_ahead(test, 32);
 	u32 units = SZ_16M / FTL_UNIT_BYTES;
 	u32 i;
 
 	for (i = units - 5; i < units; i++)
-		read_alone(bench, i);
-	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_pages"), 3);
-	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_hits"), 3);
+		flash_test_read_alone(bench, i);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "readahead_pages"), 3);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "readahead_hits"), 3);
 }
 
 static void flash_small_reads_of_a_unit_are_a_stream(struct kunit *test)
 {
-	struct bench *bench = ahead_create(test, 32);
+	struct bench *bench = flash_test_create_ahead(test, 32);
 	struct vdisk_cmd *cmd;
 	u64 begin;
 	u32 i;
 
 	for (i = 0; i < 24; i++) {
-		cmd = &bench->cmds[bench->used++];
+		cmd = &bench->cmds[bench->nr_used++];
 		cmd->op = VDISK_READ;
 		cmd->pos = i * 512;
 		cmd->bytes = 512;
-		begin = bench->now;
-		bench->next = bench->model->ops->submit(bench->model, cmd,
-							begin);
-		next_done(bench);
-		run_to(bench, bench->now + SZ_1M);
+		begin = bench->now_ns;
+		bench->next_ns = bench->model->ops->submit(bench->model, cmd, begin);
+		bench_next_done(bench);
+		bench_run_to(bench, bench->now_ns + SZ_1M);
 		if (i >= 2)
 			KUNIT_EXPECT_EQ(test, cmd->flash.at_ns - begin,
 					READ_LATENCY);
 	}
 }
 
-static void flash_row_stays_in_the_die_until_another_work(struct kunit *test)
+static void flash_row_stays_latched_until_another_operation(struct kunit *test)
 {
-	struct bench *bench = ahead_create(test, 32);
+	struct bench *bench = flash_test_create_ahead(test, 32);
 	u64 sense = READ_NS + UNIT_NS + READ_LATENCY;
 	u32 i;
 
-	KUNIT_EXPECT_EQ(test, read_alone(bench, 2 * DIES), sense);
-	KUNIT_EXPECT_EQ(test, read_alone(bench, 0), UNIT_NS + READ_LATENCY);
+	KUNIT_EXPECT_EQ(test, flash_test_read_alone(bench, 2 * DIES), sense);
+	KUNIT_EXPECT_EQ(test, flash_test_read_alone(bench, 0), UNIT_NS + READ_LATENCY);
 	/* Another row of the die, and a program of that row. */
-	KUNIT_EXPECT_EQ(test, read_alone(bench, 9 * DIES), sense);
-	KUNIT_EXPECT_EQ(test, read_alone(bench, DIES), sense);
+	KUNIT_EXPECT_EQ(test, flash_test_read_alone(bench, 9 * DIES), sense);
+	KUNIT_EXPECT_EQ(test, flash_test_read_alone(bench, DIES), sense);
 	for (i = 0; i < ROW; i++)
-		submit(bench, VDISK_WRITE, (100 + i) * DIES, 1);
-	run_out(bench);
-	KUNIT_EXPECT_EQ(test, read_alone(bench, 3 * DIES), sense);
+		flash_test_submit(bench, VDISK_WRITE, (100 + i) * DIES, 1);
+	flash_test_run_out(bench);
+	KUNIT_EXPECT_EQ(test, flash_test_read_alone(bench, 3 * DIES), sense);
 }
 
 /* ---- stability ---- */
 
-static void flash_flush_waits_for_what_ended_before(struct kunit *test)
+static void flash_flush_waits_for_ended_writes(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct vdisk_cmd *write, *flush, *later;
 	struct bench *bench;
 	u64 now = WRITE_LATENCY;
 
 	params.write_cache = 1;
 	bench = bench_create(test, &params);
-	flush = submit(bench, VDISK_FLUSH, 0, 0);
-	expect_done(test, bench, flush, WRITE_LATENCY);
+	flush = flash_test_submit(bench, VDISK_FLUSH, 0, 0);
+	flash_test_expect_done(test, bench, flush, WRITE_LATENCY);
 
-	bench->now = now;
-	write = submit(bench, VDISK_WRITE, 0, 1);
-	expect_done(test, bench, write, 2 * now);
-	bench->now = 2 * now;
-	flush = submit(bench, VDISK_FLUSH, 0, 0);
+	bench->now_ns = now;
+	write = flash_test_submit(bench, VDISK_WRITE, 0, 1);
+	flash_test_expect_done(test, bench, write, 2 * now);
+	bench->now_ns = 2 * now;
+	flush = flash_test_submit(bench, VDISK_FLUSH, 0, 0);
 	/* A write to the same die, but not before the flush. */
-	bench->now++;
-	later = submit(bench, VDISK_WRITE, DIES, 1);
-	expect_done(test, bench, later, 2 * now + 1 + WRITE_LATENCY);
-	expect_done(test, bench, flush,
-		    2 * now + UNIT_NS + PROGRAM_NS + WRITE_LATENCY);
-	KUNIT_EXPECT_EQ(test, counter(bench, "buffer_used"), 1);
+	bench->now_ns++;
+	later = flash_test_submit(bench, VDISK_WRITE, DIES, 1);
+	flash_test_expect_done(test, bench, later, 2 * now + 1 + WRITE_LATENCY);
+	flash_test_expect_done(test, bench, flush, 2 * now + UNIT_NS + PROGRAM_NS + WRITE_LATENCY);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "buffer_used"), 1);
 	/* One page of one plane for each unit. */
-	KUNIT_EXPECT_EQ(test, counter(bench, "padded_pages"), 1);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "padded_pages"), 1);
 }
 
-static void flash_fua_waits_for_itself_only(struct kunit *test)
+static void flash_fua_waits_for_its_own_unit_only(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct vdisk_cmd *other, *fua;
 	struct bench *bench;
 
 	params.write_cache = 1;
 	bench = bench_create(test, &params);
-	other = submit(bench, VDISK_WRITE, 1, 1);
-	fua = submit_fua(bench, 0);
-	expect_done(test, bench, other, WRITE_LATENCY);
-	expect_done(test, bench, fua, UNIT_NS + PROGRAM_NS + WRITE_LATENCY);
-	KUNIT_EXPECT_EQ(test, counter(bench, "buffer_used"), 1);
-	KUNIT_EXPECT_EQ(test, counter(bench, "host_pages"), 1);
+	other = flash_test_submit(bench, VDISK_WRITE, 1, 1);
+	fua = flash_test_submit_fua(bench, 0);
+	flash_test_expect_done(test, bench, other, WRITE_LATENCY);
+	flash_test_expect_done(test, bench, fua, UNIT_NS + PROGRAM_NS + WRITE_LATENCY);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "buffer_used"), 1);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "host_pages"), 1);
 }
 
 static void flash_two_fua_of_one_unit_both_end(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct vdisk_cmd *first, *second, *trim, *plain;
 	struct bench *bench;
 
 	params.write_cache = 1;
 	bench = bench_create(test, &params);
-	plain = submit(bench, VDISK_WRITE, 0, 1);
-	first = submit_fua(bench, 0);
-	second = submit_fua(bench, 0);
-	expect_done(test, bench, plain, WRITE_LATENCY);
-	expect_done(test, bench, first, UNIT_NS + PROGRAM_NS + WRITE_LATENCY);
+	plain = flash_test_submit(bench, VDISK_WRITE, 0, 1);
+	first = flash_test_submit_fua(bench, 0);
+	second = flash_test_submit_fua(bench, 0);
+	flash_test_expect_done(test, bench, plain, WRITE_LATENCY);
+	flash_test_expect_done(test, bench, first, UNIT_NS + PROGRAM_NS + WRITE_LATENCY);
 	/* The second write arrived when the first was on its way to the cells. */
-	expect_done(test, bench, second,
-		    2 * (UNIT_NS + PROGRAM_NS) + WRITE_LATENCY);
+	flash_test_expect_done(test, bench, second, 2 * (UNIT_NS + PROGRAM_NS) + WRITE_LATENCY);
 
 	/* A write whose data are trimmed while it waits ends as well. */
-	run_out(bench);
-	first = submit_fua(bench, 0);
-	run_to(bench, bench->now + 1000);
-	second = submit_fua(bench, 0);
-	run_to(bench, bench->now + 1000);
-	trim = submit(bench, VDISK_TRIM, 0, 1);
-	KUNIT_EXPECT_PTR_EQ(test, next_done(bench), second);
-	KUNIT_EXPECT_PTR_EQ(test, next_done(bench), trim);
-	KUNIT_EXPECT_PTR_EQ(test, next_done(bench), first);
+	flash_test_run_out(bench);
+	first = flash_test_submit_fua(bench, 0);
+	bench_run_to(bench, bench->now_ns + 1000);
+	second = flash_test_submit_fua(bench, 0);
+	bench_run_to(bench, bench->now_ns + 1000);
+	trim = flash_test_submit(bench, VDISK_TRIM, 0, 1);
+	KUNIT_EXPECT_PTR_EQ(test, bench_next_done(bench), second);
+	KUNIT_EXPECT_PTR_EQ(test, bench_next_done(bench), trim);
+	KUNIT_EXPECT_PTR_EQ(test, bench_next_done(bench), first);
 }
 
 static void flash_protected_buffer_is_stable(struct kunit *test)
 {
-	struct bench *bench = bench_create(test, &defaults);
-	struct vdisk_cmd *fua = submit_fua(bench, 0);
-	struct vdisk_cmd *flush = submit(bench, VDISK_FLUSH, 0, 0);
+	struct bench *bench = bench_create(test, &flash_test_params);
+	struct vdisk_cmd *fua = flash_test_submit_fua(bench, 0);
+	struct vdisk_cmd *flush = flash_test_submit(bench, VDISK_FLUSH, 0, 0);
 
-	expect_done(test, bench, fua, WRITE_LATENCY);
-	expect_done(test, bench, flush, WRITE_LATENCY);
+	flash_test_expect_done(test, bench, fua, WRITE_LATENCY);
+	flash_test_expect_done(test, bench, flush, WRITE_LATENCY);
 }
 
-static void flash_idle_disk_writes_out(struct kunit *test)
+static void flash_idle_disk_empties_its_buffer(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct bench *bench;
 
 	params.write_cache = 1;
 	bench = bench_create(test, &params);
-	submit(bench, VDISK_WRITE, 0, 1);
-	run_to(bench, FLASH_IDLE_NS);
-	KUNIT_EXPECT_EQ(test, counter(bench, "host_pages"), 0);
-	run_out(bench);
-	KUNIT_EXPECT_EQ(test, counter(bench, "host_pages"), 1);
-	KUNIT_EXPECT_EQ(test, counter(bench, "buffer_used"), 0);
+	flash_test_submit(bench, VDISK_WRITE, 0, 1);
+	bench_run_to(bench, FLASH_IDLE_NS);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "host_pages"), 0);
+	flash_test_run_out(bench);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "host_pages"), 1);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "buffer_used"), 0);
 }
 
 /* ---- the translation ---- */
 
-static const struct ftl_geometry ftl_defaults = {
+static const struct ftl_geometry ftl_test_geometry = {
 	.dies = 3,
 	.units = 3 * 70001,
 	.page_units = 2,
@@ -845,20 +830,17 @@ static const struct ftl_geometry ftl_defaults = {
 	.gc_high = 4,
 };
 
-static void ftl_destroy_action(void *data)
+static void ftl_test_destroy(void *data)
 {
 	ftl_destroy(data);
 }
 
-static struct ftl *ftl_make(struct kunit *test, const struct ftl_geometry *geo,
-			    u32 wear_gap)
+static struct ftl *ftl_test_make(struct kunit *test, const struct ftl_geometry *geo, u32 wear_gap)
 {
 	struct ftl *ftl = ftl_create(geo, wear_gap);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ftl));
-	KUNIT_ASSERT_EQ(test, 0,
-			kunit_add_action_or_reset(test, ftl_destroy_action,
-						  ftl));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, ftl_test_destroy, ftl));
 	return ftl;
 }
 
@@ -866,7 +848,7 @@ static struct ftl *ftl_make(struct kunit *test, const struct ftl_geometry *geo,
  * Each mapped unit of a die has its own slot, which refers back to it. The counts of valid units
  * agree with the map, and each free or closed block is in its list.
  */
-static void ftl_check_die(struct kunit *test, struct ftl *ftl, u32 nr)
+static void ftl_test_check_die(struct kunit *test, struct ftl *ftl, u32 nr)
 {
 	struct ftl_die *die = &ftl->dies[nr];
 	u32 blocks = ftl->nr_blocks[FTL_MAIN] + ftl->nr_blocks[FTL_SLC];
@@ -917,17 +899,17 @@ free:
 	bitmap_free(taken);
 }
 
-static void ftl_check(struct kunit *test, struct ftl *ftl)
+static void ftl_test_check(struct kunit *test, struct ftl *ftl)
 {
 	u32 nr;
 
 	for (nr = 0; nr < ftl->geo.dies; nr++)
-		ftl_check_die(test, ftl, nr);
+		ftl_test_check_die(test, ftl, nr);
 }
 
 /* Write a row of random units among the first of a die, as flash_die.c does. */
-static void ftl_write_row(struct kunit *test, struct ftl *ftl, u32 nr,
-			  u32 limit, struct rnd_state *rnd)
+static void ftl_test_write_row(struct kunit *test, struct ftl *ftl, u32 nr, u32 limit,
+			       struct rnd_state *rnd)
 {
 	struct ftl_room room;
 
@@ -936,13 +918,13 @@ static void ftl_write_row(struct kunit *test, struct ftl *ftl, u32 nr,
 	room = ftl_get_host_room(ftl, nr);
 	KUNIT_ASSERT_NE(test, room.units, 0);
 	while (room.units--)
-		ftl_host_write(ftl, nr, below(rnd, limit));
+		ftl_host_write(ftl, nr, flash_test_random_below(rnd, limit));
 	ftl_host_end_program(ftl, nr);
 }
 
-static void ftl_storm_keeps_the_map_whole(struct kunit *test)
+static void ftl_map_stays_consistent_in_a_storm(struct kunit *test)
 {
-	struct ftl_geometry geo = ftl_defaults;
+	struct ftl_geometry geo = ftl_test_geometry;
 	struct rnd_state rnd;
 	u32 round, i, nr;
 
@@ -953,22 +935,21 @@ static void ftl_storm_keeps_the_map_whole(struct kunit *test)
 		geo.spare_per_mille = 10 << round;
 		geo.gc_high = 3 + round;
 		geo.slc_units = round & 1 ? 5000 : 0;
-		ftl = ftl_make(test, &geo, round & 2 ? 2 : 0);
+		ftl = ftl_test_make(test, &geo, round & 2 ? 2 : 0);
 		if (round > 2)
 			KUNIT_ASSERT_EQ(test, 0,
 					ftl_precondition(ftl, 20 * round,
 							 round & 1, round));
-		ftl_check(test, ftl);
+		ftl_test_check(test, ftl);
 		for (i = 0; i < 60000; i++) {
-			u32 dice = below(&rnd, 1000);
+			u32 dice = flash_test_random_below(&rnd, 1000);
 
-			nr = below(&rnd, geo.dies);
+			nr = flash_test_random_below(&rnd, geo.dies);
 			if (dice < 700) {
-				ftl_write_row(test, ftl, nr,
-					      ftl->dies[nr].map.units, &rnd);
+				ftl_test_write_row(test, ftl, nr, ftl->dies[nr].map.units, &rnd);
 			} else if (dice < 850) {
 				ftl_trim(ftl, nr,
-					 below(&rnd, ftl->dies[nr].map.units));
+					 flash_test_random_below(&rnd, ftl->dies[nr].map.units));
 			} else if (dice < 870 &&
 				   ftl_get_host_room(ftl, nr).units) {
 				/* A part of a row. */
@@ -980,7 +961,7 @@ static void ftl_storm_keeps_the_map_whole(struct kunit *test)
 				ftl_step(ftl, nr, FTL_SLC);
 			}
 		}
-		ftl_check(test, ftl);
+		ftl_test_check(test, ftl);
 		/* Idle collection comes to an end. */
 		for (nr = 0; nr < geo.dies; nr++) {
 			for (i = 0; i < 1000000 && ftl_gc_has_work(ftl, nr);
@@ -988,14 +969,14 @@ static void ftl_storm_keeps_the_map_whole(struct kunit *test)
 				ftl_step(ftl, nr, FTL_MAIN);
 			KUNIT_EXPECT_FALSE(test, ftl_gc_has_work(ftl, nr));
 		}
-		ftl_check(test, ftl);
+		ftl_test_check(test, ftl);
 	}
 }
 
 /* Collection makes progress even with data over the whole disk and no spare. */
-static void ftl_no_spare_still_writes(struct kunit *test)
+static void ftl_writes_without_spare(struct kunit *test)
 {
-	struct ftl_geometry geo = ftl_defaults;
+	struct ftl_geometry geo = ftl_test_geometry;
 	struct rnd_state rnd;
 	struct ftl *ftl;
 	u32 i;
@@ -1006,16 +987,16 @@ static void ftl_no_spare_still_writes(struct kunit *test)
 	geo.gc_low = 1;
 	geo.gc_high = 2;
 	prandom_seed_state(&rnd, 5);
-	ftl = ftl_make(test, &geo, 1);
+	ftl = ftl_test_make(test, &geo, 1);
 	KUNIT_ASSERT_EQ(test, 0, ftl_precondition(ftl, 100, true, 1));
 	for (i = 0; i < 5000; i++)
-		ftl_write_row(test, ftl, 0, geo.units, &rnd);
-	ftl_check(test, ftl);
+		ftl_test_write_row(test, ftl, 0, geo.units, &rnd);
+	ftl_test_check(test, ftl);
 }
 
-static void ftl_takes_six_bytes_a_page_at_most(struct kunit *test)
+static void ftl_takes_at_most_six_bytes_a_page(struct kunit *test)
 {
-	struct ftl_geometry geo = ftl_defaults;
+	struct ftl_geometry geo = ftl_test_geometry;
 	u32 spare;
 
 	/* Some hundred blocks per die, as in a disk of full size. */
@@ -1026,12 +1007,12 @@ static void ftl_takes_six_bytes_a_page_at_most(struct kunit *test)
 		struct ftl *ftl;
 
 		geo.spare_per_mille = spare;
-		ftl = ftl_make(test, &geo, 0);
+		ftl = ftl_test_make(test, &geo, 0);
 		KUNIT_EXPECT_LE(test, ftl_memory(ftl), 6ULL * geo.units);
 	}
 }
 
-static u64 wa_permille(const struct ftl *ftl)
+static u64 ftl_test_get_wa_per_mille(const struct ftl *ftl)
 {
 	const struct ftl_counters *done = ftl_counters(ftl);
 
@@ -1059,7 +1040,7 @@ static void ftl_random_writes_amplify_as_greedy_does(struct kunit *test)
 
 	prandom_seed_state(&rnd, 6);
 	for (i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
-		struct ftl_geometry geo = ftl_defaults;
+		struct ftl_geometry geo = ftl_test_geometry;
 		u32 expect = cases[i / 2].wa_permille;
 		struct ftl *ftl;
 
@@ -1069,34 +1050,31 @@ static void ftl_random_writes_amplify_as_greedy_does(struct kunit *test)
 		geo.spare_per_mille = cases[i / 2].spare;
 		/* Collection at the last moment, and well before. */
 		geo.gc_high = i & 1 ? 3 : 8;
-		ftl = ftl_make(test, &geo, 0);
+		ftl = ftl_test_make(test, &geo, 0);
 		KUNIT_ASSERT_EQ(test, 0, ftl_precondition(ftl, 100, true, i));
 		/* No drift: the seed's state is the steady state. */
 		for (half = 0; half < 2; half++) {
 			memset(&ftl->counters, 0, sizeof(ftl->counters));
 			for (row = 0; row < geo.units / ROW; row++)
-				ftl_write_row(test, ftl, 0, geo.units, &rnd);
-			kunit_info(test,
-				   "spare %u gc_high %u: %llu, greedy %u\n",
-				   geo.spare_per_mille, geo.gc_high,
-				   wa_permille(ftl), expect);
-			KUNIT_EXPECT_GE(test, wa_permille(ftl) * 10,
-					expect * 9);
-			KUNIT_EXPECT_LE(test, wa_permille(ftl) * 10,
-					expect * 11);
+				ftl_test_write_row(test, ftl, 0, geo.units, &rnd);
+			kunit_info(test, "spare %u gc_high %u: %llu, greedy %u\n",
+				   geo.spare_per_mille, geo.gc_high, ftl_test_get_wa_per_mille(ftl),
+				   expect);
+			KUNIT_EXPECT_GE(test, ftl_test_get_wa_per_mille(ftl) * 10, expect * 9);
+			KUNIT_EXPECT_LE(test, ftl_test_get_wa_per_mille(ftl) * 10, expect * 11);
 		}
 	}
 }
 
-static void ftl_sequential_writes_amplify_nothing(struct kunit *test)
+static void ftl_sequential_writes_do_not_amplify(struct kunit *test)
 {
-	struct ftl_geometry geo = ftl_defaults;
+	struct ftl_geometry geo = ftl_test_geometry;
 	struct ftl *ftl;
 	u32 i, unit = 0;
 
 	geo.dies = 1;
 	geo.units = 100 * BLOCK;
-	ftl = ftl_make(test, &geo, 0);
+	ftl = ftl_test_make(test, &geo, 0);
 	KUNIT_ASSERT_EQ(test, 0, ftl_precondition(ftl, 100, false, 0));
 	for (i = 0; i < 5 * 100 * BLOCK / ROW; i++) {
 		u32 n;
@@ -1113,9 +1091,9 @@ static void ftl_sequential_writes_amplify_nothing(struct kunit *test)
 }
 
 /* Nine tenths of the data are never rewritten. */
-static u32 ftl_wear_spread(struct kunit *test, u32 wear_gap)
+static u32 ftl_test_measure_wear(struct kunit *test, u32 wear_gap)
 {
-	struct ftl_geometry geo = ftl_defaults;
+	struct ftl_geometry geo = ftl_test_geometry;
 	struct rnd_state rnd;
 	u32 i, min, max;
 	struct ftl *ftl;
@@ -1123,24 +1101,24 @@ static u32 ftl_wear_spread(struct kunit *test, u32 wear_gap)
 	prandom_seed_state(&rnd, 8);
 	geo.dies = 1;
 	geo.units = 100 * BLOCK;
-	ftl = ftl_make(test, &geo, wear_gap);
+	ftl = ftl_test_make(test, &geo, wear_gap);
 	KUNIT_ASSERT_EQ(test, 0, ftl_precondition(ftl, 100, false, 0));
 	for (i = 0; i < 200 * 100 * BLOCK / ROW / 4; i++)
-		ftl_write_row(test, ftl, 0, geo.units / 10, &rnd);
-	ftl_check(test, ftl);
+		ftl_test_write_row(test, ftl, 0, geo.units / 10, &rnd);
+	ftl_test_check(test, ftl);
 	ftl_wear(ftl, &min, &max);
 	return max - min;
 }
 
 static void ftl_wear_is_levelled(struct kunit *test)
 {
-	KUNIT_EXPECT_GT(test, ftl_wear_spread(test, 0), 100);
-	KUNIT_EXPECT_LE(test, ftl_wear_spread(test, 20), 60);
+	KUNIT_EXPECT_GT(test, ftl_test_measure_wear(test, 0), 100);
+	KUNIT_EXPECT_LE(test, ftl_test_measure_wear(test, 20), 60);
 }
 
 static void ftl_too_many_blocks_are_refused(struct kunit *test)
 {
-	struct ftl_geometry geo = ftl_defaults;
+	struct ftl_geometry geo = ftl_test_geometry;
 
 	/* More units per die than 24 bits count, and more blocks than 16 bits. */
 	geo.dies = 1;
@@ -1155,27 +1133,28 @@ static void ftl_too_many_blocks_are_refused(struct kunit *test)
 /* ---- both together ---- */
 
 /* Write at random in a closed loop. Return: the time that the writes took. */
-static u64 write_loop(struct bench *bench, u32 depth, u32 count, u32 limit,
-		      struct rnd_state *rnd)
+static u64 flash_test_write_loop(struct bench *bench, u32 depth, u32 count, u32 limit,
+				 struct rnd_state *rnd)
 {
-	u64 start = bench->now;
+	u64 start = bench->now_ns;
 	struct vdisk_cmd *cmd;
 	u32 ended = 0;
 
 	while (depth--)
-		submit(bench, VDISK_WRITE, below(rnd, limit), 1);
+		flash_test_submit(bench, VDISK_WRITE, flash_test_random_below(rnd, limit), 1);
 	while (ended < count) {
-		cmd = next_done(bench);
+		cmd = bench_next_done(bench);
 		ended++;
-		resubmit(bench, cmd, VDISK_WRITE, below(rnd, limit), 1);
+		flash_test_resubmit(bench, cmd, VDISK_WRITE, flash_test_random_below(rnd, limit),
+				    1);
 	}
-	return bench->now - start;
+	return bench->now_ns - start;
 }
 
 /* Fresh flash is filled at the rate of programs; then the rate drops by the factor WA. */
 static void flash_sustained_writes_fall_to_steady_state(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	u32 units = SZ_256M / FTL_UNIT_BYTES;
 	struct rnd_state rnd;
 	u64 fresh, fresh_rows, steady, host, moved, per_row, wa;
@@ -1188,21 +1167,21 @@ static void flash_sustained_writes_fall_to_steady_state(struct kunit *test)
 	params.flash.buffer = SZ_1M;
 	prandom_seed_state(&rnd, 9);
 	bench = bench_create(test, &params);
-	fresh = write_loop(bench, 64, units / 2, units, &rnd);
+	fresh = flash_test_write_loop(bench, 64, units / 2, units, &rnd);
 	/* All four dies program all the time. */
-	host = counter(bench, "host_pages");
+	host = flash_test_get_counter(bench, "host_pages");
 	per_row = ROW * UNIT_NS + PROGRAM_NS;
 	fresh_rows = div64_u64(fresh * DIES, per_row);
 	KUNIT_EXPECT_LE(test, fresh_rows, host / ROW * 105 / 100);
 	KUNIT_EXPECT_GE(test, fresh_rows, host / ROW);
 	fresh = div64_u64(fresh * units, host);
 
-	write_loop(bench, 0, 4 * units, units, &rnd);
-	host = counter(bench, "host_pages");
-	moved = counter(bench, "gc_pages");
-	steady = write_loop(bench, 0, units, units, &rnd);
-	host = counter(bench, "host_pages") - host;
-	moved = counter(bench, "gc_pages") - moved;
+	flash_test_write_loop(bench, 0, 4 * units, units, &rnd);
+	host = flash_test_get_counter(bench, "host_pages");
+	moved = flash_test_get_counter(bench, "gc_pages");
+	steady = flash_test_write_loop(bench, 0, units, units, &rnd);
+	host = flash_test_get_counter(bench, "host_pages") - host;
+	moved = flash_test_get_counter(bench, "gc_pages") - moved;
 	/* 250 per mille: 2693; see above. */
 	wa = div64_u64((host + moved) * 1000, host);
 	steady = div64_u64(steady * units, host);
@@ -1212,12 +1191,12 @@ static void flash_sustained_writes_fall_to_steady_state(struct kunit *test)
 	KUNIT_EXPECT_LE(test, wa, 2693 * 11 / 10);
 	/* Each unit costs WA programs, and the reads and erases for them. */
 	KUNIT_EXPECT_GT(test, steady * 1000, fresh * wa);
-	ftl_check(test, to_flash(bench->model)->ftl);
+	ftl_test_check(test, to_flash(bench->model)->ftl);
 }
 
 static void flash_slc_is_fast_until_full(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	u32 slc = 2 * BLOCK * DIES;
 	struct rnd_state rnd;
 	struct bench *bench;
@@ -1229,38 +1208,37 @@ static void flash_slc_is_fast_until_full(struct kunit *test)
 	params.flash.precondition = VDISK_PRECONDITION_NONE;
 	prandom_seed_state(&rnd, 10);
 	bench = bench_create(test, &params);
-	submit(bench, VDISK_WRITE, 0, slc);
-	submit(bench, VDISK_WRITE, slc, slc);
-	next_done(bench);
-	fast = bench->now;
-	next_done(bench);
-	slow = bench->now - fast;
+	flash_test_submit(bench, VDISK_WRITE, 0, slc);
+	flash_test_submit(bench, VDISK_WRITE, slc, slc);
+	bench_next_done(bench);
+	fast = bench->now_ns;
+	bench_next_done(bench);
+	slow = bench->now_ns - fast;
 	KUNIT_EXPECT_LE(test, fast, slc / ROW / DIES * PROGRAM_NS / 4);
 	KUNIT_EXPECT_GE(test, slow,
 			(slc / ROW / DIES - 8) * PROGRAM_NS);
 	/* Reads of the SLC cache are fast as well. */
-	run_to(bench, bench->now + 4 * PROGRAM_NS);
-	submit(bench, VDISK_READ, 0, 1);
-	slow = bench->now;
-	next_done(bench);
+	bench_run_to(bench, bench->now_ns + 4 * PROGRAM_NS);
+	flash_test_submit(bench, VDISK_READ, 0, 1);
+	slow = bench->now_ns;
+	bench_next_done(bench);
 	KUNIT_EXPECT_EQ(test, bench->cmds[2].flash.at_ns,
 			slow + READ_NS / 2 + READ_LATENCY);
 
 	/* An idle disk empties the SLC cache, which is fast again. */
-	KUNIT_EXPECT_EQ(test, counter(bench, "slc_pages"), 0);
-	run_out(bench);
-	KUNIT_EXPECT_EQ(test, counter(bench, "slc_pages"), slc);
-	fast = bench->now;
-	submit(bench, VDISK_WRITE, 0, slc);
-	next_done(bench);
-	KUNIT_EXPECT_LE(test, bench->now - fast,
-			slc / ROW / DIES * PROGRAM_NS / 4);
-	ftl_check(test, to_flash(bench->model)->ftl);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "slc_pages"), 0);
+	flash_test_run_out(bench);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "slc_pages"), slc);
+	fast = bench->now_ns;
+	flash_test_submit(bench, VDISK_WRITE, 0, slc);
+	bench_next_done(bench);
+	KUNIT_EXPECT_LE(test, bench->now_ns - fast, slc / ROW / DIES * PROGRAM_NS / 4);
+	ftl_test_check(test, to_flash(bench->model)->ftl);
 }
 
 static void flash_trim_makes_room(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	u32 units = SZ_16M / FTL_UNIT_BYTES;
 	struct vdisk_cmd *cmd;
 	struct rnd_state rnd;
@@ -1271,24 +1249,23 @@ static void flash_trim_makes_room(struct kunit *test)
 	prandom_seed_state(&rnd, 11);
 	bench = bench_create(test, &params);
 	/* Units in the buffer are discarded as well. */
-	submit(bench, VDISK_WRITE, units - 1, 1);
-	run_out(bench);
-	cmd = submit(bench, VDISK_TRIM, units / 2, units / 2);
-	expect_done(test, bench, cmd, bench->now + WRITE_LATENCY);
-	KUNIT_EXPECT_EQ(test, counter(bench, "buffer_used"), 0);
-	KUNIT_EXPECT_EQ(test, counter(bench, "trimmed_pages"), units / 2);
-	cmd = submit(bench, VDISK_READ, units - 1, 1);
-	expect_done(test, bench, cmd, bench->now + READ_LATENCY);
+	flash_test_submit(bench, VDISK_WRITE, units - 1, 1);
+	flash_test_run_out(bench);
+	cmd = flash_test_submit(bench, VDISK_TRIM, units / 2, units / 2);
+	flash_test_expect_done(test, bench, cmd, bench->now_ns + WRITE_LATENCY);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "buffer_used"), 0);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "trimmed_pages"), units / 2);
+	cmd = flash_test_submit(bench, VDISK_READ, units - 1, 1);
+	flash_test_expect_done(test, bench, cmd, bench->now_ns + READ_LATENCY);
 
 	/* Half of the disk is spare now: almost no unit is moved. */
-	write_loop(bench, 16, 4 * units, units / 2, &rnd);
-	KUNIT_EXPECT_LT(test, counter(bench, "gc_pages") * 2,
-			counter(bench, "host_pages"));
+	flash_test_write_loop(bench, 16, 4 * units, units / 2, &rnd);
+	KUNIT_EXPECT_LT(test, flash_test_get_counter(bench, "gc_pages") * 2,
+			flash_test_get_counter(bench, "host_pages"));
 }
 
 /* The bit of an empty page of the table agrees with the map. */
-static void empty_pages_check(struct kunit *test, struct flash *flash,
-			      u32 units)
+static void flash_test_check_empty_pages(struct kunit *test, struct flash *flash, u32 units)
 {
 	u32 unit;
 
@@ -1304,7 +1281,7 @@ static void empty_pages_check(struct kunit *test, struct flash *flash,
 
 static void flash_steady_state_has_no_free_fast_block(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct ftl *ftl;
 	struct bench *bench;
 
@@ -1313,63 +1290,63 @@ static void flash_steady_state_has_no_free_fast_block(struct kunit *test)
 	bench = bench_create(test, &params);
 	ftl = to_flash(bench->model)->ftl;
 	KUNIT_EXPECT_FALSE(test, ftl_get_host_room(ftl, 0).slc);
-	ftl_check(test, ftl);
+	ftl_test_check(test, ftl);
 	/* An idle disk empties the SLC blocks again. */
-	submit(bench, VDISK_READ, 0, 1);
-	run_out(bench);
+	flash_test_submit(bench, VDISK_READ, 0, 1);
+	flash_test_run_out(bench);
 	KUNIT_EXPECT_TRUE(test, ftl_get_host_room(ftl, 0).slc);
-	ftl_check(test, ftl);
+	ftl_test_check(test, ftl);
 }
 
 static void flash_trim_again_does_nothing(struct kunit *test)
 {
 	u32 units = SZ_16M / FTL_UNIT_BYTES, page = FLASH_UNITS_PER_TABLE_PAGE;
-	struct bench *bench = bench_create(test, &defaults);
+	struct bench *bench = bench_create(test, &flash_test_params);
 	struct flash *flash = to_flash(bench->model);
 
 	/* Two whole pages of the table, and parts of the adjacent pages. */
-	submit(bench, VDISK_TRIM, page - 1, 2 * page + 2);
-	run_out(bench);
+	flash_test_submit(bench, VDISK_TRIM, page - 1, 2 * page + 2);
+	flash_test_run_out(bench);
 	KUNIT_EXPECT_EQ(test, bitmap_weight(flash->host.table.empty_pages, 4),
 			2);
-	KUNIT_EXPECT_EQ(test, counter(bench, "trimmed_pages"), 2 * page + 2);
-	submit(bench, VDISK_TRIM, 0, units);
-	run_out(bench);
-	KUNIT_EXPECT_EQ(test, counter(bench, "trimmed_pages"), units);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "trimmed_pages"), 2 * page + 2);
+	flash_test_submit(bench, VDISK_TRIM, 0, units);
+	flash_test_run_out(bench);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "trimmed_pages"), units);
 
 	/* Units written since are trimmed again, from buffer and flash. */
-	submit(bench, VDISK_WRITE, page, 1);
-	submit(bench, VDISK_WRITE, 3 * page, ROW * DIES);
-	run_out(bench);
-	empty_pages_check(test, flash, units);
-	submit(bench, VDISK_TRIM, 0, units);
-	run_out(bench);
-	KUNIT_EXPECT_EQ(test, counter(bench, "buffer_used"), 0);
-	KUNIT_EXPECT_EQ(test, counter(bench, "trimmed_pages"),
-			units + ROW * DIES);
-	empty_pages_check(test, flash, units);
-	ftl_check(test, flash->ftl);
+	flash_test_submit(bench, VDISK_WRITE, page, 1);
+	flash_test_submit(bench, VDISK_WRITE, 3 * page, ROW * DIES);
+	flash_test_run_out(bench);
+	flash_test_check_empty_pages(test, flash, units);
+	flash_test_submit(bench, VDISK_TRIM, 0, units);
+	flash_test_run_out(bench);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "buffer_used"), 0);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "trimmed_pages"), units + ROW * DIES);
+	flash_test_check_empty_pages(test, flash, units);
+	ftl_test_check(test, flash->ftl);
 }
 
-static void flash_trim_takes_a_commands_time_a_page(struct kunit *test)
+static void flash_trim_takes_cmd_ns_per_table_page(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	u32 page = FLASH_UNITS_PER_TABLE_PAGE;
 	struct bench *bench;
 
 	params.flash.cmd_ns = 1000;
 	bench = bench_create(test, &params);
-	expect_done(test, bench, submit(bench, VDISK_TRIM, page - 1, 1),
-		    1000 + WRITE_LATENCY);
-	bench->now = NSEC_PER_MSEC;
-	expect_done(test, bench, submit(bench, VDISK_TRIM, page - 1, page + 2),
-		    bench->now + 3 * 1000 + WRITE_LATENCY);
+	flash_test_expect_done(test, bench, flash_test_submit(bench, VDISK_TRIM, page - 1, 1),
+			       1000 + WRITE_LATENCY);
+	bench->now_ns = NSEC_PER_MSEC;
+	flash_test_expect_done(test, bench,
+			       flash_test_submit(bench, VDISK_TRIM, page - 1, page + 2),
+			       bench->now_ns + 3 * 1000 + WRITE_LATENCY);
 }
 
-static void flash_table_is_written_when_it_has_changed_enough(struct kunit *test)
+static void flash_table_is_written_after_table_updates(struct kunit *test)
 {
 	const u64 table_ns = 10 * NSEC_PER_MSEC;
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct vdisk_cmd *cmd, *read;
 	struct bench *bench;
 	u32 i;
@@ -1379,30 +1356,30 @@ static void flash_table_is_written_when_it_has_changed_enough(struct kunit *test
 	bench = bench_create(test, &params);
 	/* The fifth update, by a large write, is the last one before the table is written. */
 	for (i = 0; i < 4; i++)
-		submit(bench, VDISK_WRITE, i, 1);
-	submit(bench, VDISK_WRITE, 8, 16);
-	cmd = submit(bench, VDISK_WRITE, 40, 1);
-	read = submit(bench, VDISK_READ, 2000, 1);
+		flash_test_submit(bench, VDISK_WRITE, i, 1);
+	flash_test_submit(bench, VDISK_WRITE, 8, 16);
+	cmd = flash_test_submit(bench, VDISK_WRITE, 40, 1);
+	read = flash_test_submit(bench, VDISK_READ, 2000, 1);
 	for (i = 0; i < 5; i++)
-		expect_done(test, bench, &bench->cmds[i], WRITE_LATENCY);
-	KUNIT_EXPECT_EQ(test, counter(bench, "table_writes"), 1);
-	expect_done(test, bench, read, READ_NS + UNIT_NS + READ_LATENCY);
-	expect_done(test, bench, cmd, table_ns + WRITE_LATENCY);
+		flash_test_expect_done(test, bench, &bench->cmds[i], WRITE_LATENCY);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "table_writes"), 1);
+	flash_test_expect_done(test, bench, read, READ_NS + UNIT_NS + READ_LATENCY);
+	flash_test_expect_done(test, bench, cmd, table_ns + WRITE_LATENCY);
 
 	/* A trim of three pages and a write make it five. */
-	run_out(bench);
-	submit(bench, VDISK_TRIM, 0, 2 * FLASH_UNITS_PER_TABLE_PAGE + 1);
-	submit(bench, VDISK_WRITE, 41, 1);
-	run_out(bench);
-	KUNIT_EXPECT_EQ(test, counter(bench, "table_writes"), 2);
-	bench->now += NSEC_PER_SEC;
-	cmd = submit(bench, VDISK_TRIM, 0, 1);
-	expect_done(test, bench, cmd, bench->now + WRITE_LATENCY);
+	flash_test_run_out(bench);
+	flash_test_submit(bench, VDISK_TRIM, 0, 2 * FLASH_UNITS_PER_TABLE_PAGE + 1);
+	flash_test_submit(bench, VDISK_WRITE, 41, 1);
+	flash_test_run_out(bench);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "table_writes"), 2);
+	bench->now_ns += NSEC_PER_SEC;
+	cmd = flash_test_submit(bench, VDISK_TRIM, 0, 1);
+	flash_test_expect_done(test, bench, cmd, bench->now_ns + WRITE_LATENCY);
 }
 
-static void flash_writes_to_fast_blocks_leave_the_table(struct kunit *test)
+static void flash_writes_to_fast_blocks_do_not_update_the_table(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	struct rnd_state rnd;
 	struct bench *bench;
 
@@ -1410,17 +1387,16 @@ static void flash_writes_to_fast_blocks_leave_the_table(struct kunit *test)
 	params.flash.slc = SZ_8M;
 	prandom_seed_state(&rnd, 11);
 	bench = bench_create(test, &params);
-	write_loop(bench, 16, SZ_4M / FTL_UNIT_BYTES, 1024, &rnd);
-	KUNIT_EXPECT_EQ(test, counter(bench, "table_writes"), 0);
+	flash_test_write_loop(bench, 16, SZ_4M / FTL_UNIT_BYTES, 1024, &rnd);
+	KUNIT_EXPECT_EQ(test, flash_test_get_counter(bench, "table_writes"), 0);
 	params.flash.slc = 0;
 	bench = bench_create(test, &params);
-	write_loop(bench, 16, 100, 1024, &rnd);
-	KUNIT_EXPECT_GE(test, counter(bench, "table_writes"), 100);
+	flash_test_write_loop(bench, 16, 100, 1024, &rnd);
+	KUNIT_EXPECT_GE(test, flash_test_get_counter(bench, "table_writes"), 100);
 }
 
 /* Run a random load. Return: a sum over the ends of all commands, in order. */
-static u64 random_load(struct kunit *test, const struct vdisk_params *params,
-		       u32 step)
+static u64 flash_test_run_random(struct kunit *test, const struct vdisk_params *params, u32 step)
 {
 	u32 units = SZ_16M / FTL_UNIT_BYTES;
 	struct bench *bench = bench_create(test, params);
@@ -1430,32 +1406,31 @@ static u64 random_load(struct kunit *test, const struct vdisk_params *params,
 	u32 ended = 0, end = 0;
 
 	prandom_seed_state(&rnd, 12);
-	while (bench->used < MAX_CMDS || ended < MAX_CMDS) {
-		if (bench->used < MAX_CMDS) {
-			enum vdisk_op op = below(&rnd, VDISK_NR_OPS);
-			u32 count = 1 + below(&rnd, 40);
-			u32 unit = below(&rnd, units - count);
-			u32 where = below(&rnd, 4);
-			bool fua = below(&rnd, 8) == 0;
+	while (bench->nr_used < MAX_CMDS || ended < MAX_CMDS) {
+		if (bench->nr_used < MAX_CMDS) {
+			enum vdisk_op op = flash_test_random_below(&rnd, VDISK_NR_OPS);
+			u32 count = 1 + flash_test_random_below(&rnd, 40);
+			u32 unit = flash_test_random_below(&rnd, units - count);
+			u32 where = flash_test_random_below(&rnd, 4);
+			bool fua = flash_test_random_below(&rnd, 8) == 0;
 
 			/* Every second command continues the previous one. */
 			if (where < 2 && end + count < units)
 				unit = end;
 			end = unit + count;
 			/* Arrivals do not depend on the calls. */
-			at += below(&rnd, 60000);
-			while (step && bench->now + step < at)
-				run_to(bench, bench->now + step);
-			while (!step && bench->next < at)
-				run_to(bench, bench->next);
-			bench->now = at;
-			bench->cmds[bench->used].fua = fua;
-			bench->cmds[bench->used].queue =
-				bench->used % params->hw_queues;
-			submit(bench, op, unit, op == VDISK_FLUSH ? 0 : count);
+			at += flash_test_random_below(&rnd, 60000);
+			while (step && bench->now_ns + step < at)
+				bench_run_to(bench, bench->now_ns + step);
+			while (!step && bench->next_ns < at)
+				bench_run_to(bench, bench->next_ns);
+			bench->now_ns = at;
+			bench->cmds[bench->nr_used].fua = fua;
+			bench->cmds[bench->nr_used].queue = bench->nr_used % params->hw_queues;
+			flash_test_submit(bench, op, unit, op == VDISK_FLUSH ? 0 : count);
 		} else {
-			KUNIT_ASSERT_NE(test, bench->next, VDISK_NEVER_NS);
-			run_to(bench, step ? bench->now + step : bench->next);
+			KUNIT_ASSERT_NE(test, bench->next_ns, VDISK_NEVER_NS);
+			bench_run_to(bench, step ? bench->now_ns + step : bench->next_ns);
 		}
 		while ((cmd = vdisk_list_pop(&bench->done))) {
 			sum = sum * 1000003 + cmd->flash.at_ns * MAX_CMDS +
@@ -1464,15 +1439,15 @@ static u64 random_load(struct kunit *test, const struct vdisk_params *params,
 		}
 	}
 	KUNIT_EXPECT_EQ(test, ended, MAX_CMDS);
-	KUNIT_EXPECT_EQ(test, stats(bench).nr_in_service, 0);
-	KUNIT_EXPECT_EQ(test, stats(bench).nr_waiting, 0);
-	ftl_check(test, to_flash(bench->model)->ftl);
+	KUNIT_EXPECT_EQ(test, bench_get_stats(bench).nr_in_service, 0);
+	KUNIT_EXPECT_EQ(test, bench_get_stats(bench).nr_waiting, 0);
+	ftl_test_check(test, to_flash(bench->model)->ftl);
 	return sum;
 }
 
-static void flash_late_calls_change_nothing(struct kunit *test)
+static void flash_late_calls_change_no_result(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 	u64 sum;
 
 	params.write_cache = 1;
@@ -1490,16 +1465,16 @@ static void flash_late_calls_change_nothing(struct kunit *test)
 	params.flash.table_updates = 100;
 	params.flash.table_ns = 3000000;
 	params.flash.precondition = VDISK_PRECONDITION_RANDOM;
-	sum = random_load(test, &params, 0);
+	sum = flash_test_run_random(test, &params, 0);
 	/* Called at each event, a little late, and very late. */
-	KUNIT_EXPECT_EQ(test, random_load(test, &params, 0), sum);
-	KUNIT_EXPECT_EQ(test, random_load(test, &params, 777), sum);
-	KUNIT_EXPECT_EQ(test, random_load(test, &params, 5000000), sum);
+	KUNIT_EXPECT_EQ(test, flash_test_run_random(test, &params, 0), sum);
+	KUNIT_EXPECT_EQ(test, flash_test_run_random(test, &params, 777), sum);
+	KUNIT_EXPECT_EQ(test, flash_test_run_random(test, &params, 5000000), sum);
 	params.seed++;
-	KUNIT_EXPECT_NE(test, random_load(test, &params, 0), sum);
+	KUNIT_EXPECT_NE(test, flash_test_run_random(test, &params, 0), sum);
 }
 
-static void flash_odd_shapes_lose_nothing(struct kunit *test)
+static void flash_odd_geometries_lose_no_command(struct kunit *test)
 {
 	static const struct {
 		u64 channels, dies, planes, page, block_pages;
@@ -1515,7 +1490,7 @@ static void flash_odd_shapes_lose_nothing(struct kunit *test)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(shapes); i++) {
-		struct vdisk_params params = defaults;
+		struct vdisk_params params = flash_test_params;
 
 		params.seed = i;
 		params.jitter = 1000;
@@ -1538,69 +1513,69 @@ static void flash_odd_shapes_lose_nothing(struct kunit *test)
 		params.flash.table_ns = 1 << (4 * i);
 		params.flash.copyback = i % 2;
 		params.flash.precondition = VDISK_PRECONDITION_RANDOM;
-		random_load(test, &params, 0);
+		flash_test_run_random(test, &params, 0);
 	}
 }
 
 static void flash_impossible_sizes_are_refused(struct kunit *test)
 {
-	struct vdisk_params params = defaults;
+	struct vdisk_params params = flash_test_params;
 
 	params.flash.gc_high = params.flash.gc_low;
 	KUNIT_EXPECT_EQ(test, PTR_ERR(params.ops->create(&params, 1)), -EINVAL);
-	params = defaults;
+	params = flash_test_params;
 	params.flash.block_pages = 65536 / ROW;
 	KUNIT_EXPECT_EQ(test, PTR_ERR(params.ops->create(&params, 1)), -EINVAL);
-	params = defaults;
+	params = flash_test_params;
 	params.size = 3 * FTL_UNIT_BYTES;
 	KUNIT_EXPECT_EQ(test, PTR_ERR(params.ops->create(&params, 1)), -EINVAL);
-	params = defaults;
+	params = flash_test_params;
 	params.size = 1ULL << 44;
 	KUNIT_EXPECT_EQ(test, PTR_ERR(params.ops->create(&params, 1)), -EINVAL);
 }
 
 static struct kunit_case vdisk_flash_cases[] = {
 	KUNIT_CASE(flash_read_is_the_sum_of_its_steps),
-	KUNIT_CASE(flash_read_of_nothing_leaves_the_dies_alone),
+	KUNIT_CASE(flash_read_of_unmapped_units_uses_no_die),
 	KUNIT_CASE(flash_write_ends_in_the_buffer),
-	KUNIT_CASE(flash_controller_takes_one_after_the_other),
-	KUNIT_CASE(flash_window_bounds_what_is_fetched),
-	KUNIT_CASE(flash_queues_have_turns),
-	KUNIT_CASE(flash_writes_without_room_hold_their_slots),
-	KUNIT_CASE(flash_dies_work_side_by_side),
-	KUNIT_CASE(flash_die_does_one_thing_at_a_time),
-	KUNIT_CASE(flash_sense_serves_a_row),
+	KUNIT_CASE(flash_controller_takes_commands_one_by_one),
+	KUNIT_CASE(flash_window_bounds_fetched_commands),
+	KUNIT_CASE(flash_queues_take_turns),
+	KUNIT_CASE(flash_writes_without_room_keep_their_slots),
+	KUNIT_CASE(flash_dies_work_in_parallel),
+	KUNIT_CASE(flash_die_has_one_operation_at_a_time),
+	KUNIT_CASE(flash_sense_serves_all_reads_of_a_row),
 	KUNIT_CASE(flash_pages_of_a_cell_take_read_ns_on_average),
-	KUNIT_CASE(flash_fast_blocks_know_no_kinds_of_pages),
+	KUNIT_CASE(flash_fast_blocks_have_one_kind_of_page),
 	KUNIT_CASE(flash_link_carries_exactly_its_limit),
 	KUNIT_CASE(flash_read_waits_for_a_running_program),
 	KUNIT_CASE(flash_reads_do_not_stop_programs),
-	KUNIT_CASE(flash_full_buffer_holds_writes_back),
+	KUNIT_CASE(flash_full_buffer_delays_writes),
 	KUNIT_CASE(flash_write_may_be_larger_than_the_buffer),
-	KUNIT_CASE(flash_smallest_buffer_gets_on),
-	KUNIT_CASE(flash_rewrite_replaces_in_the_buffer),
-	KUNIT_CASE(flash_slower_program_is_for_later_ones),
-	KUNIT_CASE(flash_stream_is_read_ahead_as_far_as_it_has_read),
-	KUNIT_CASE(flash_without_readahead_nothing_is_read_ahead),
-	KUNIT_CASE(flash_read_waits_for_what_is_on_its_way),
-	KUNIT_CASE(flash_second_read_of_incoming_units_asks_itself),
-	KUNIT_CASE(flash_write_makes_what_was_read_ahead_invalid),
-	KUNIT_CASE(flash_write_meets_what_is_on_its_way),
-	KUNIT_CASE(flash_streams_stay_among_random_reads),
-	KUNIT_CASE(flash_too_many_streams_waste_nothing),
-	KUNIT_CASE(flash_nothing_is_read_ahead_beyond_the_end),
+	KUNIT_CASE(flash_smallest_buffer_makes_progress),
+	KUNIT_CASE(flash_rewrite_replaces_the_buffer_entry),
+	KUNIT_CASE(flash_new_program_time_is_for_later_programs),
+	KUNIT_CASE(flash_read_ahead_is_as_long_as_the_stream),
+	KUNIT_CASE(flash_read_ahead_may_be_off),
+	KUNIT_CASE(flash_read_waits_for_read_ahead_in_flight),
+	KUNIT_CASE(flash_second_read_of_incoming_units_uses_a_die),
+	KUNIT_CASE(flash_write_invalidates_read_ahead),
+	KUNIT_CASE(flash_write_invalidates_read_ahead_in_flight),
+	KUNIT_CASE(flash_streams_survive_random_reads),
+	KUNIT_CASE(flash_too_many_streams_keep_some_hits),
+	KUNIT_CASE(flash_read_ahead_stops_at_the_end),
 	KUNIT_CASE(flash_small_reads_of_a_unit_are_a_stream),
-	KUNIT_CASE(flash_row_stays_in_the_die_until_another_work),
-	KUNIT_CASE(flash_flush_waits_for_what_ended_before),
-	KUNIT_CASE(flash_fua_waits_for_itself_only),
+	KUNIT_CASE(flash_row_stays_latched_until_another_operation),
+	KUNIT_CASE(flash_flush_waits_for_ended_writes),
+	KUNIT_CASE(flash_fua_waits_for_its_own_unit_only),
 	KUNIT_CASE(flash_two_fua_of_one_unit_both_end),
 	KUNIT_CASE(flash_protected_buffer_is_stable),
-	KUNIT_CASE(flash_idle_disk_writes_out),
-	KUNIT_CASE(ftl_storm_keeps_the_map_whole),
-	KUNIT_CASE(ftl_no_spare_still_writes),
-	KUNIT_CASE(ftl_takes_six_bytes_a_page_at_most),
+	KUNIT_CASE(flash_idle_disk_empties_its_buffer),
+	KUNIT_CASE(ftl_map_stays_consistent_in_a_storm),
+	KUNIT_CASE(ftl_writes_without_spare),
+	KUNIT_CASE(ftl_takes_at_most_six_bytes_a_page),
 	KUNIT_CASE(ftl_random_writes_amplify_as_greedy_does),
-	KUNIT_CASE(ftl_sequential_writes_amplify_nothing),
+	KUNIT_CASE(ftl_sequential_writes_do_not_amplify),
 	KUNIT_CASE(ftl_wear_is_levelled),
 	KUNIT_CASE(ftl_too_many_blocks_are_refused),
 	KUNIT_CASE(flash_sustained_writes_fall_to_steady_state),
@@ -1608,11 +1583,11 @@ static struct kunit_case vdisk_flash_cases[] = {
 	KUNIT_CASE(flash_trim_makes_room),
 	KUNIT_CASE(flash_steady_state_has_no_free_fast_block),
 	KUNIT_CASE(flash_trim_again_does_nothing),
-	KUNIT_CASE(flash_trim_takes_a_commands_time_a_page),
-	KUNIT_CASE(flash_table_is_written_when_it_has_changed_enough),
-	KUNIT_CASE(flash_writes_to_fast_blocks_leave_the_table),
-	KUNIT_CASE(flash_late_calls_change_nothing),
-	KUNIT_CASE(flash_odd_shapes_lose_nothing),
+	KUNIT_CASE(flash_trim_takes_cmd_ns_per_table_page),
+	KUNIT_CASE(flash_table_is_written_after_table_updates),
+	KUNIT_CASE(flash_writes_to_fast_blocks_do_not_update_the_table),
+	KUNIT_CASE(flash_late_calls_change_no_result),
+	KUNIT_CASE(flash_odd_geometries_lose_no_command),
 	KUNIT_CASE(flash_impossible_sizes_are_refused),
 	{}
 };
