@@ -42,7 +42,7 @@ def place(tmp_path: Path) -> Path:
         (("--only", "scheduler=cfq"), "no point has scheduler 'cfq'; known: none, bfq"),
         (("--only", "colour=red"), "unknown key 'colour'"),
         (("--threshold", "soon"), "--threshold: 'soon' is not a value of share_error"),
-        (("--source", "."), "no git repository"),
+        (("--source", "."), "not a git repository"),
         (("--own", "."), "no kernel 6.12 has been built; run: isoblk kernel build"),
     ],
 )

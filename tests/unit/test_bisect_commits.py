@@ -207,10 +207,12 @@ def test_ends_that_are_no_history_are_refused(repository: Repository, tmp_path: 
     with pytest.raises(UserError, match="no such directory"):
         Plain(tmp_path / "gone", "a", "b")
     (tmp_path / "bare").mkdir()
-    with pytest.raises(UserError, match="no git repository"):
+    with pytest.raises(UserError, match="not a git repository"):
         Plain(tmp_path / "bare", "a", "b")
     (repository.top / "below").mkdir()
-    with pytest.raises(UserError, match="lies within a git repository; name its top directory"):
+    with pytest.raises(
+        UserError, match="is a subdirectory of a git repository; name its top directory"
+    ):
         Plain(repository.top / "below", "HEAD~1", "HEAD")
 
 

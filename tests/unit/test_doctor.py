@@ -137,7 +137,7 @@ def test_a_cache_that_no_kernel_can_be_built_in_is_missing(
 ) -> None:
     monkeypatch.setenv("ISOBLK_CACHE", str(tmp_path / "a home"))
     check = doctor.check_cache()
-    assert (check.state, check.todo) == (State.MISSING, "set ISOBLK_CACHE to another")
+    assert (check.state, check.todo) == (State.MISSING, "set ISOBLK_CACHE to another directory")
     monkeypatch.setenv("ISOBLK_CACHE", str(tmp_path / "\N{GREEK SMALL LETTER ALPHA}"))
     assert doctor.check_cache().state is State.OK
 

@@ -194,7 +194,7 @@ def test_built_kernel_is_found_whole(lab: Path) -> None:
     assert listener.steps == 2
     assert kernel.find() == kernel.find("6.12") == kernel.find("6.12.117") == made
     assert kernel.list_kernels() == [made]
-    with pytest.raises(UserError, match="without a module nosuch"):
+    with pytest.raises(UserError, match="without the module nosuch"):
         made.module("nosuch")
 
 
@@ -378,7 +378,7 @@ def test_no_kernel_says_how_to_build_one(lab: Path) -> None:
 
 def test_line_of_the_fragment_without_effect_is_named(lab: Path) -> None:
     (lab / "bin" / "refuse").write_text("CONFIG_OTHER")
-    with pytest.raises(UserError, match=r"does not take: CONFIG_OTHER=m \(is n\)"):
+    with pytest.raises(UserError, match=r"did not accept: CONFIG_OTHER=m \(is n\)"):
         make_kernel(lab)
     assert leftovers(lab) == []
 
@@ -440,7 +440,7 @@ def test_two_builds_at_once_make_one_kernel(lab: Path) -> None:
         worker.join(30)
     assert len(made) == 2
     assert made[0] == made[1]
-    assert [note for note in waiting.notes if "being built already" in note]
+    assert [note for note in waiting.notes if "another process is building" in note]
     assert sum(call.endswith("linux modules") for call in calls(lab)) == 1
 
 
@@ -460,7 +460,7 @@ def test_killed_build_resumes_once_its_make_has_ended(lab: Path) -> None:
     # The killed build's make goes on until it is let go.
     listener = Listener(on_note=(lab / "bin" / "go").touch)
     assert make_kernel(lab, listener).linux.is_file()
-    assert [note for note in listener.notes if "being built already" in note]
+    assert [note for note in listener.notes if "another process is building" in note]
     assert "resumed" in calls(lab)
 
 
@@ -568,7 +568,7 @@ def test_a_url_with_another_content_leaves_nothing(lab: Path, web: tuple[str, Pa
     address, root = web
     (root / "x.tar.xz").write_text("something else")
     given = source.named(f"{address}/x.tar.xz#sha256={'0' * 64}")
-    with pytest.raises(UserError, match=r"its SHA-256 is [0-9a-f]{64}, not 0{64}; compare"):
+    with pytest.raises(UserError, match=r"the SHA-256 is [0-9a-f]{64}, not 0{64}; compare"):
         source.resolve(None, given, None, Listener())
     assert list((lab / "cache/sources").iterdir()) == []
 

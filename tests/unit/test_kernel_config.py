@@ -32,7 +32,7 @@ def test_bad_line_is_named_with_its_place(line: str) -> None:
 
 
 def test_contradiction_within_a_fragment_is_refused() -> None:
-    with pytest.raises(UserError, match="CONFIG_A is set twice"):
+    with pytest.raises(UserError, match="CONFIG_A has two values"):
         config.parse("CONFIG_A=y\nCONFIG_A=m\n", "f")
 
 

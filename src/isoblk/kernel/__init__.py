@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernels for the lab: get a source, configure, build, keep; and the modules for them."""
+"""Build and store the kernels of the lab, and the modules for them."""
 
 from isoblk.kernel import stock
 from isoblk.kernel.builder import Request, build, find, ready_kernels

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernel source packages from the Debian mirror that this machine's apt already uses; on a
-distribution that is not Debian, from Debian's own archive.
+"""Fetch kernel source packages from the Debian mirror that this machine's apt uses; on another
+distribution, from Debian's own archive.
 
-The system's own apt state is only read. Whatever it cannot give (its lists were never
-fetched, are out of date, or its suites lack the package) is fetched through a private apt
-state in a temporary directory, which needs no root and leaves the system's alone. apt
-checks signatures as always: of another suite, or on another distribution, against Debian's
-archive keyring, which the distribution packages.
+The system's apt state is only read. If its lists were never fetched, are out of date, or lack the
+package, the package is fetched through a private apt state in a temporary directory. This needs no
+root. apt verifies signatures as usual; for another suite or on another distribution, against
+Debian's archive keyring, which the distribution packages.
 """
 
 import os
@@ -21,25 +20,25 @@ from tempfile import TemporaryDirectory
 
 from isoblk.errors import RunError, UserError
 
-# Debian's testing when this was written: the first suite with kernels newer than a release's.
+# Debian's testing, the first suite with kernels newer than those of a release.
 DEFAULT_SUITE = "forky"
 
-# Debian's release with the default kernel, which lives as long as that release does.
+# Debian's release with the default kernel.
 _RELEASE = "trixie"
 
-# Where Debian's archive is for who has no mirror of it. Signed, so it needs no encryption.
+# Address of Debian's archive for a machine without a mirror. Its contents are signed: no encryption
+# is needed.
 _ARCHIVE = "http://deb.debian.org/debian"
 _KEYRING_PACKAGE = "debian-archive-keyring"
 _OS_RELEASE = Path("/etc/os-release")
 _NO_APT = "install apt, or give the kernel source with --source"
 
-# Debian's suites that have kernels newer than the default, besides those that apt is configured
-# with; and of them those that another archive has.
+# Debian's suites with kernels newer than the default, and the subset that is in another archive.
 _MORE_SUITES = (_RELEASE, f"{_RELEASE}-backports", DEFAULT_SUITE, "sid")
 _SECURITY = f"{_RELEASE}-security"
 _SECURITY_ARCHIVE = "http://deb.debian.org/debian-security"
 
-# Names a Debian archive's suite may have besides the release's codename.
+# Names of a suite of Debian's archive, in addition to the release's codename.
 _ALIASES = frozenset(
     {"stable", "oldstable", "oldoldstable", "testing", "unstable", "sid", "experimental"}
 )
@@ -47,10 +46,10 @@ _ALIASES = frozenset(
 # One-line options whose deb822 field has another name (sources.list(5)).
 _FIELD_OF_OPTION = {"arch": "architectures", "lang": "languages", "target": "targets"}
 
-# Fields of a configured repository that say how to trust it; kept when it is used privately.
+# Fields of a repository that state how to trust it; kept in a private apt state.
 _TRUST_FIELDS = ("signed-by", "trusted", "check-valid-until", "check-date", "allow-insecure")
 
-# Named .gpg up to Debian 13, .pgp as well from then on.
+# Debian's keyring: .gpg up to Debian 13, also .pgp in later releases.
 _KEYRINGS = (
     Path("/usr/share/keyrings/debian-archive-keyring.gpg"),
     Path("/usr/share/keyrings/debian-archive-keyring.pgp"),
@@ -59,14 +58,14 @@ _KEYRINGS = (
 
 @dataclass(frozen=True)
 class Repo:
-    """One repository of binary packages as sources.list(5) describes it.
+    """A repository of binary packages, as in sources.list(5).
 
     Attributes:
-        uris: addresses, any of which serves all suites.
+        uris: addresses, each of which serves all suites.
         suites: codenames or suite names.
         components: such as main.
-        options: deb822 fields besides these, names in lower case, values verbatim
-            (continuation lines included).
+        options: all other deb822 fields, names in lower case, values verbatim with their
+            continuation lines.
     """
 
     uris: tuple[str, ...]
@@ -75,7 +74,7 @@ class Repo:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def stanza(self) -> str:
-        """The repository in deb822 form, with only the options that concern trust."""
+        """Format the repository as deb822, only with the options that concern trust."""
         lines = [
             "Types: deb",
             "URIs: " + " ".join(self.uris),
@@ -88,12 +87,12 @@ class Repo:
 
 @dataclass(frozen=True)
 class Offer:
-    """A linux-source package that can be had.
+    """An available linux-source package.
 
     Attributes:
         package: its name.
-        version: the package's.
-        suite: that has it.
+        version: version of the package.
+        suite: suite that has it.
     """
 
     package: str
@@ -102,7 +101,7 @@ class Offer:
 
     @property
     def identity(self) -> str:
-        """Names its contents."""
+        """Return the source's directory name in the store, package_version."""
         return f"{self.package}_{self.version}"
 
 
@@ -116,7 +115,7 @@ class Deb:
 
 
 def parse_list(text: str) -> list[Repo]:
-    """Repositories of a one-line-style sources.list; lines that apt would refuse are skipped."""
+    """Parse a one-line-style sources.list. Lines that apt would refuse are skipped."""
     repos = []
     for line in text.splitlines():
         match = re.fullmatch(
@@ -138,9 +137,9 @@ def parse_list(text: str) -> list[Repo]:
 
 
 def parse_deb822(text: str) -> list[Repo]:
-    """Repositories of a deb822-style .sources file; disabled and source-only ones are skipped."""
+    """Parse a deb822-style .sources file. Disabled and source-only repositories are skipped."""
     repos = []
-    # Comments may stand inside a stanza and do not end it.
+    # A comment inside a stanza does not end it.
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     for stanza in re.split(r"\n(?:[ \t]*\n)+", "\n".join(lines)):
         fields: dict[str, str] = {}
@@ -164,7 +163,8 @@ _OWN_FIELDS = ("types", "uris", "suites", "components")
 
 
 def read_repos(sourcelist: Path, sourceparts: Path) -> list[Repo]:
-    """All repositories of a sources.list file and a sources.list.d directory (either may lack)."""
+    """Read all repositories of a sources.list file and a sources.list.d directory; each may be
+    absent."""
     repos = []
     parts = sorted(sourceparts.iterdir()) if sourceparts.is_dir() else []
     for path in [sourcelist, *parts]:
@@ -175,7 +175,7 @@ def read_repos(sourcelist: Path, sourceparts: Path) -> list[Repo]:
 
 
 def debian_repos(repos: list[Repo], codename: str) -> list[Repo]:
-    """Those repositories that look like Debian's own archive, with component main only."""
+    """Return the repositories that look like Debian's archive, with component main only."""
     chosen = []
     for repo in repos:
         suites = tuple(
@@ -189,11 +189,11 @@ def debian_repos(repos: list[Repo], codename: str) -> list[Repo]:
 
 
 def mirrors_with_suite(repos: list[Repo], suite: str, keyring: Path) -> list[Repo]:
-    """The configured mirrors, asked for another suite that must be signed by keyring."""
+    """Return the configured mirrors with another suite, which keyring must have signed."""
     found: dict[str, Repo] = {}
     for repo in repos:
         if _of_security(repo):
-            continue  # The security archive holds nothing but a release's updates.
+            continue  # The security archive has only a release's updates.
         for uri in repo.uris:
             options = {
                 name: value
@@ -210,7 +210,7 @@ def _of_security(repo: Repo) -> bool:
 
 
 class Apt:
-    """One apt state: the system's (no configuration file), or a private one."""
+    """An apt state: the system's (without a configuration file), or a private one."""
 
     def __init__(self, config: Path | None = None) -> None:
         self._config = config
@@ -235,21 +235,21 @@ class Apt:
             raise UserError("apt is not on this machine", next=_NO_APT) from None
 
     def update(self) -> str:
-        """Fetch the lists; the errors apt printed, one line, empty if none."""
+        """Fetch the lists. Returns apt's errors as one line, "" if there are none."""
         return _complaints(self._run("apt-get", "-q", "update").stderr)
 
     def candidate(self, package: str) -> str | None:
-        """The version that would be installed, None if there is none."""
+        """Return the version that apt would install, None if the package is unknown."""
         output = self._run("apt-cache", "policy", package).stdout
         match = re.search(r"^\s*Candidate: (\S+)", output, re.MULTILINE)
         return None if match is None or match[1] == "(none)" else match[1]
 
     def names(self, prefix: str) -> list[str]:
-        """Names of all packages that begin so."""
+        """Return the names of all packages with a prefix."""
         return self._run("apt-cache", "pkgnames", prefix).stdout.split()
 
     def offers(self, packages: Sequence[str]) -> list[Offer]:
-        """All versions of packages, of each package the newest first."""
+        """Return all versions of packages, of each package the newest first."""
         if not packages:
             return []
         found: dict[tuple[str, str], Offer] = {}
@@ -262,7 +262,7 @@ class Apt:
         return list(found.values())
 
     def sha256(self, offer: Offer) -> str | None:
-        """The checksum that the signed lists give of a package, None if they lack it."""
+        """Return the checksum of a package in the signed lists, None if they lack it."""
         output = self._run("apt-cache", "show", f"{offer.package}={offer.version}").stdout
         found = re.search(r"^SHA256: ([0-9a-f]{64})$", output, re.MULTILINE)
         return found[1] if found else None
@@ -271,7 +271,7 @@ class Apt:
         """Download a package into a directory.
 
         Raises:
-            RunError: with apt's words if it fails.
+            RunError: apt failed; the message has apt's error.
         """
         result = self._run("apt-get", "-q", "download", f"{package}={version}", cwd=directory)
         files = list(directory.glob(f"{package}_*.deb"))
@@ -280,12 +280,12 @@ class Apt:
         return Deb(package, version, files[0])
 
 
-# In a line of apt-cache madison, the suite.
+# The suite, in a line of apt-cache madison.
 _SUITE_OF_LINE = re.compile(r"\S+ ([\w.-]+)/\S+ \S+ Packages$")
 
 
 def _complaints(stderr: str) -> str:
-    """apt's error lines as one line."""
+    """Return apt's error lines as one line."""
     lines = [line[2:].strip() for line in stderr.splitlines() if line.startswith("E:")]
     return "; ".join(dict.fromkeys(lines))
 
@@ -309,7 +309,7 @@ Acquire::Retries "3";
 
 @contextmanager
 def private(repos: list[Repo], parent: Path) -> Iterator[tuple[Apt, str]]:
-    """An apt state of its own with these repositories, updated; and update's complaints.
+    """Make and update an apt state with these repositories. Yields it and the errors of the update.
 
     The system's pins, default release and hooks do not apply; its proxy and passwords do.
     """
@@ -326,11 +326,11 @@ def private(repos: list[Repo], parent: Path) -> Iterator[tuple[Apt, str]]:
 
 @dataclass(frozen=True)
 class Mirrors:
-    """Where Debian's packages are to be had.
+    """Repositories with Debian's packages.
 
     Attributes:
-        repos: of Debian's archive.
-        configured: apt itself is configured with them.
+        repos: repositories of Debian's archive.
+        configured: whether apt itself is configured with them.
     """
 
     repos: tuple[Repo, ...]
@@ -338,10 +338,10 @@ class Mirrors:
 
 
 def mirrors() -> Mirrors:
-    """Debian's repositories that this machine's apt is configured with, else Debian's archive.
+    """Return Debian's repositories in this machine's apt configuration, else Debian's archive.
 
     Raises:
-        UserError: apt is not here.
+        UserError: apt is not installed.
     """
     if not shutil.which("apt-get"):
         raise UserError("apt is not on this machine", next=_NO_APT)
@@ -352,7 +352,7 @@ def mirrors() -> Mirrors:
 
 
 def _system_repos() -> list[Repo]:
-    """All repositories that this machine's apt is configured with."""
+    """Return all repositories in this machine's apt configuration."""
     output = subprocess.run(
         ["apt-config", "shell", "L", "Dir::Etc::sourcelist/f", "P", "Dir::Etc::sourceparts/d"],
         text=True,
@@ -367,8 +367,12 @@ def _system_repos() -> list[Repo]:
 
 
 def debian_codename() -> str | None:
-    """Codename of the Debian that this machine has, or is made of and updated from; empty if it
-    does not tell; None on another distribution, whose repositories are none of Debian's."""
+    """Return the codename of the Debian release on which this machine's system is based.
+
+    Returns:
+        "" if the system does not state it; None on another distribution, whose repositories are not
+            Debian's.
+    """
     text = _OS_RELEASE.read_text() if _OS_RELEASE.is_file() else ""
     facts: dict[str, str] = dict(re.findall(r"^(\w+)=[\"']?([^\"'\n]*)", text, re.MULTILINE))
     if facts.get("ID") == "debian":
@@ -377,14 +381,14 @@ def debian_codename() -> str | None:
 
 
 def lacking_packages() -> list[str]:
-    """Packages that fetching needs besides apt, and that are not installed."""
-    # A Debian never lacks it; another distribution's apt does not know Debian's keys.
+    """Return the packages that fetching needs in addition to apt, and that are not installed."""
+    # Always installed on Debian; the apt of another distribution does not have Debian's keys.
     keyring = any(path.is_file() for path in _KEYRINGS)
     return [] if keyring or not shutil.which("apt-get") else [_KEYRING_PACKAGE]
 
 
 def archive_keyring() -> Path:
-    """Debian's archive keyring.
+    """Return the path of Debian's archive keyring.
 
     Raises:
         UserError: it is not installed.
@@ -402,7 +406,7 @@ _SOURCE_PACKAGE = re.compile(r"linux-source-(\d+)\.(\d+)")
 
 
 def newest_source(names: list[str]) -> str | None:
-    """The package linux-source-N.M with the highest version."""
+    """Return the package linux-source-N.M with the highest version."""
     versions = [
         (int(match[1]), int(match[2]))
         for name in names
@@ -415,14 +419,14 @@ def fetch(version: str | None, suite: str | None, directory: Path) -> Deb:
     """Download linux-source-VERSION.
 
     Args:
-        version: N.M, None for the newest of the suite.
-        suite: suite of the mirror to look in; None for the suites apt is configured with and, if
-            they have no such package, Debian's release and DEFAULT_SUITE.
-        directory: an empty directory for the package; temporary files stand beside it.
+        version: N.M; None for the newest of the suite.
+        suite: suite of the mirror; None for the suites in apt's configuration and, if they lack the
+            package, Debian's release and DEFAULT_SUITE.
+        directory: an empty directory for the package; temporary files are put next to it.
 
     Raises:
-        UserError: no such package.
-        RunError: it exists and cannot be downloaded.
+        UserError: there is no such package.
+        RunError: the package exists and cannot be downloaded.
     """
     package = f"linux-source-{version}" if version else None
 
@@ -438,14 +442,14 @@ def fetch(version: str | None, suite: str | None, directory: Path) -> Deb:
 
 
 def offers(directory: Path) -> list[Offer]:
-    """The linux-source packages of all of Debian's suites that the mirror has, of each package the
+    """Return the linux-source packages of all Debian suites on the mirror, of each package the
     newest first.
 
     Args:
         directory: for temporary files.
 
     Raises:
-        UserError: apt or Debian's keyring is not here.
+        UserError: apt or Debian's keyring is not installed.
         RunError: no suite's list could be fetched.
     """
     repos = every_suite(mirrors(), debian_codename(), archive_keyring())
@@ -458,15 +462,15 @@ def offers(directory: Path) -> list[Offer]:
 
 
 def download(offer: Offer, directory: Path) -> Deb:
-    """Download one of offers().
+    """Download a package that offers() returned.
 
     Args:
-        offer: what.
-        directory: an empty directory for it; temporary files stand beside it.
+        offer: the package.
+        directory: an empty directory for it; temporary files are put next to it.
 
     Raises:
-        UserError: apt or Debian's keyring is not here.
-        RunError: it cannot be downloaded.
+        UserError: apt or Debian's keyring is not installed.
+        RunError: the download failed.
     """
     repos = every_suite(mirrors(), debian_codename(), archive_keyring())
     of_it = [replace(one, suites=(offer.suite,)) for one in repos if offer.suite in one.suites]
@@ -475,7 +479,7 @@ def download(offer: Offer, directory: Path) -> Deb:
 
 
 def every_suite(found: Mirrors, codename: str | None, keyring: Path) -> list[Repo]:
-    """The configured repositories, and each suite that may have kernels of the lab's."""
+    """Return the configured repositories, and each suite that may have kernels for the lab."""
     repos = list(found.repos) if found.configured else []
     present = {suite for repo in repos for suite in repo.suites}
     wanted = [*_MORE_SUITES, *([f"{codename}-backports"] if codename else [])]
@@ -501,16 +505,16 @@ def fetch_all(
     """Download packages that belong together.
 
     Args:
-        find: their names and versions in an apt state; nothing if it lacks one.
+        find: returns their names and versions in an apt state; empty if it lacks one of them.
         what: their name, for errors.
-        suite: suite of the mirror to look in; None for DEFAULT_SUITE.
-        directory: an empty directory for them; temporary files stand beside it.
-        configured: without a suite, look first in those that apt is configured with, and in
-            Debian's release.
+        suite: suite of the mirror; None for DEFAULT_SUITE.
+        directory: an empty directory for them; temporary files are put next to it.
+        configured: without a suite, try the suites in apt's configuration and Debian's release
+            first.
 
     Raises:
-        UserError: no such packages.
-        RunError: they exist and cannot be downloaded.
+        UserError: there are no such packages.
+        RunError: the packages exist and cannot be downloaded.
     """
 
     def download(state: Apt) -> list[Deb]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Configure and compile a kernel, once for everything that determines it."""
+"""Configure and compile a kernel, once for each set of inputs that determine it."""
 
 import os
 import platform
@@ -25,11 +25,11 @@ from isoblk.kernel.source import Given
 from isoblk.kernel.store import Arch, Kernel
 from isoblk.paths import kernel_tree
 
-# Part of every key: count up when a change here would give another kernel.
+# Part of every key: increment it if a change in this file changes the kernel.
 _RECIPE = 1
 
-# Lines that make prints for the lab's configuration; only for the progress bar, and only
-# until a kernel was built here.
+# Lines that make prints for the lab's configuration. The progress bar uses them until a kernel has
+# been built on this machine.
 _TYPICAL_STEPS: dict[Arch, int] = {
     "um": 1350,
     "um-smp": 1400,
@@ -37,7 +37,7 @@ _TYPICAL_STEPS: dict[Arch, int] = {
     "x86_64": 1750,
 }
 
-# What make is to build.
+# Targets of make.
 _TARGETS: dict[Arch, str] = {
     "um": "linux",
     "um-smp": "linux",
@@ -45,7 +45,7 @@ _TARGETS: dict[Arch, str] = {
     "x86_64": "bzImage",
 }
 
-# The configuration fragments, in order, and those that a debug kernel has besides.
+# Configuration fragments in order, and the additional ones of a debug kernel.
 _FRAGMENTS: dict[Arch, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "um": (("uml",), ("debug",)),
     "um-smp": (("uml", "smp"), ("debug", "smp-debug")),
@@ -53,10 +53,10 @@ _FRAGMENTS: dict[Arch, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "x86_64": (("qemu",), ("debug", "qemu-debug")),
 }
 
-# What make says of one finished command: two spaces, its short name, its object.
+# A line of make for a finished command: two spaces, its short name, its object.
 _STEP = re.compile(r"  [A-Z][A-Z0-9]+(?: \[M\])? +\S")
 
-# Everything in a kernel that would tell when, where and by whom it was built.
+# Settings that keep the time, host and user of the build out of the kernel.
 _REPRODUCIBLE = (
     "KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 2026",
     "KBUILD_BUILD_USER=isoblk",
@@ -65,29 +65,29 @@ _REPRODUCIBLE = (
     "LOCALVERSION=",
 )
 
-# Lines of the log that are shown when a build fails.
+# Number of log lines to show when a build fails.
 _TAIL = 15
 
 
 class ConfigError(UserError):
-    """The kernel does not have all that the lab's configuration asks for."""
+    """Some symbols of the lab's configuration did not take effect."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What kernel is wanted.
+    """A kernel to build.
 
     Attributes:
-        version: N.M, newest, or None: what source gives, else the default; of um-smp, which the
-            default is too old for, the newest that is pinned.
-        source: directory, tarball or linux-source package instead of Debian's archive, or where to
-            download one of the two; one package of Debian's, or a revision of a git repository.
-        suite: Debian suite to look in, of the mirror that apt is configured with.
+        version: N.M, newest, or None for the version of `source`, else the default; for um-smp,
+            which the default does not support, the newest pinned series.
+        source: directory, tarball or linux-source package to use instead of Debian's archive, or
+            the address of one; a package of Debian's; or a revision of a git repository.
+        suite: Debian suite on the mirror that apt is configured with.
         debug: with sanitizers and lock checking.
-        jobs: processes at once, None for one a CPU.
-        arch: User Mode Linux, the same with several processors or with fewer options, or a PC for
+        jobs: number of parallel processes; None for the number of CPUs.
+        arch: User Mode Linux; the same with several processors or with fewer options; or a PC for
             the qemu machine.
-        apart: only to be held against others, as of a bisection: find() does not find it.
+        apart: built only for comparison, as by a bisection: find() does not return it.
     """
 
     version: str | None = None
@@ -100,14 +100,14 @@ class Request:
 
 
 def fragments(debug: bool, arch: Arch = "um") -> list[Path]:
-    """The configuration fragments of a kernel, in order."""
+    """Return the configuration fragments of a kernel, in order."""
     base, besides = _FRAGMENTS[arch]
     names = (*base, *besides) if debug else base
     return [kernel_tree() / "config" / f"{name}.config" for name in names]
 
 
 def recipe(debug: bool, arch: Arch = "um") -> str:
-    """Hash of all that determines a kernel besides its source and compiler."""
+    """Hash all inputs of a kernel except its source and compiler."""
     wanted = config.render(config.load(fragments(debug, arch)))
     return store.digest(str(_RECIPE), platform.machine(), wanted, arch)
 
@@ -120,20 +120,22 @@ def key_of(
     debug: bool,
     arch: Arch = "um",
 ) -> str:
-    """Name of a kernel in the store: readable, and different whenever the kernel may be."""
+    """Return the name of a kernel in the store: readable, and distinct for distinct inputs."""
     middle = ("" if arch == "um" else f"-{arch}") + ("-debug" if debug else "")
     return f"{version}{middle}-{store.digest(identity, compiler, recipe_hash)}"
 
 
 def ready_kernels(debug: bool = False, arch: Arch = "um") -> list[Kernel]:
-    """The kernels that are ready and were built as this isoblk would build them, the newest build
-    first, and also those that find() does not find; stock kernels aside."""
+    """Return the ready kernels that match the current recipe, the newest build first.
+
+    Includes those that find() skips; excludes stock kernels.
+    """
     current = recipe(debug, arch)
     return [kernel for kernel, facts in _of_the_lab(debug, arch) if facts.recipe == current]
 
 
 def _of_the_lab(debug: bool, arch: Arch) -> list[tuple[Kernel, store.Ready]]:
-    """The lab's own kernels."""
+    """Return the lab's own kernels."""
     return [
         (kernel, facts)
         for kernel, facts in store.all_ready()
@@ -142,16 +144,16 @@ def _of_the_lab(debug: bool, arch: Arch) -> list[tuple[Kernel, store.Ready]]:
 
 
 def find(version: str | None = None, debug: bool = False, arch: Arch = "um") -> Kernel:
-    """A kernel that is ready and was built as this isoblk would build it.
+    """Return a ready kernel that matches the current recipe.
 
     Args:
-        version: such as 6.12 or 6.12.117; None for the default or, failing that, the one
-            that was built last.
+        version: such as 6.12 or 6.12.117; None for the default or, if it is not built, the latest
+            build.
         debug: the variant with sanitizers and lock checking.
-        arch: what it runs on. Stock kernels are found by isoblk.kernel.stock.
+        arch: target of the kernel. For stock kernels see isoblk.kernel.stock.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no such kernel.
     """
     current = recipe(debug, arch)
     every = [pair for pair in _of_the_lab(debug, arch) if not pair[1].apart]
@@ -166,7 +168,7 @@ def find(version: str | None = None, debug: bool = False, arch: Arch = "um") -> 
     if arch != "um":
         command += f" --arch {arch}"
     if version is not None:
-        # A full release is asked of Debian by its series.
+        # Debian's packages are named by series, not by full release.
         command += " --version " + ".".join(version.split(".")[:2])
     if debug:
         command += " --debug"
@@ -182,10 +184,11 @@ def find(version: str | None = None, debug: bool = False, arch: Arch = "um") -> 
 
 
 def build(request: Request, progress: Progress) -> Kernel:
-    """Build a kernel, or find that it is ready.
+    """Build a kernel, or return the ready one.
 
     Raises:
-        UserError: something is missing, wrong or full; the message says what to do.
+        UserError: a tool is missing, an input is wrong, or the disk is full; the message has the
+            next step.
         RunError: the download or the compilation failed.
     """
     with store.disk_errors():
@@ -209,10 +212,10 @@ def build(request: Request, progress: Progress) -> Kernel:
             store.lock(origin.lock_name, shared=True, wait=lambda: None),
             store.lock(
                 f"kernel-{key}",
-                wait=lambda: progress.note(f"waiting: kernel {key} is being built already"),
+                wait=lambda: progress.note(f"waiting: another process is building kernel {key}"),
             ) as descriptor,
         ):
-            # Another process may have built it meanwhile.
+            # Another process may have built it before this one got the lock.
             ready = store.read_ready(home)
             if ready is None:
                 home.mkdir(parents=True, exist_ok=True)
@@ -239,7 +242,7 @@ def build(request: Request, progress: Progress) -> Kernel:
 
 
 def _lacking(request: Request) -> list[str]:
-    """Packages that are not here and that fetching the source, or a run on the kernel, needs."""
+    """Return the missing packages that fetching the source, or a run on the kernel, needs."""
     absent = apt.lacking_packages() if request.source is None else []
     return absent + list(tools.lacking_guest_tools().values())
 
@@ -247,7 +250,7 @@ def _lacking(request: Request) -> list[str]:
 def _compile(
     home: Path, origin: source.Source, request: Request, progress: Progress, lock: int
 ) -> int:
-    """Configure and make everything in home; the number of lines make printed."""
+    """Configure and build a kernel in `home`. Returns the number of lines that make printed."""
     target = home / "build"
     target.mkdir(exist_ok=True)
     log = home / "build.log"
@@ -264,9 +267,9 @@ def _compile(
     make.run([*base, "allnoconfig", f"KCONFIG_ALLCONFIG={fragment}"])
     if failed := config.unapplied(wanted, (target / ".config").read_text(), origin.tree):
         raise ConfigError(
-            f"{name} does not take: {', '.join(failed)}",
+            f"{name} did not accept: {', '.join(failed)}",
             where=" + ".join(path.name for path in used),
-            next="its Kconfig says what each symbol depends on",
+            next="see its Kconfig for the dependencies of each symbol",
         )
     known = [
         facts.steps
@@ -288,15 +291,15 @@ def _compile(
 
 
 class Make:
-    """Runs make with a log, counting its steps.
+    """Run make with a log and count its steps.
 
     Args:
-        log: file that everything make prints is appended to.
-        name: what is being built, for errors.
-        progress: gets a step for each line make prints of its work, and the end of the
-            log if it fails.
-        keep: file descriptors of locks. make inherits them, so that a lock outlives this
-            process if it is killed, until make too has ended.
+        log: file to which the output of make is appended.
+        name: name of the target, for errors.
+        progress: gets a step for each command that make reports, and the end of the log if make
+            fails.
+        keep: file descriptors of locks. make inherits them, so that the locks are held until make
+            has ended even if this process is killed.
     """
 
     def __init__(
@@ -308,15 +311,15 @@ class Make:
         self._keep = tuple(keep)
 
     def run(self, arguments: Sequence[str]) -> int:
-        """Run make; the number of its steps.
+        """Run make. Returns the number of its steps.
 
         Raises:
             UserError: the disk is full.
-            RunError: it failed otherwise.
+            RunError: make failed for another reason.
         """
-        # Its own: the modules of two states of the repository may be built at once.
+        # A private directory: modules of two states of the repository may be built in parallel.
         scratch = mkdtemp(prefix="tmp.", dir=self._log.parent)
-        # Nothing else of the environment may change the kernel (MAKEFLAGS, KCFLAGS, ...).
+        # No other variable (MAKEFLAGS, KCFLAGS) may change the kernel.
         env = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         env |= {"LC_ALL": "C", "TMPDIR": scratch}
         tail: deque[str] = deque(maxlen=400)
@@ -343,7 +346,7 @@ class Make:
                         self._progress.step()
             status = process.wait()
         finally:
-            # After Ctrl-C or an error of ours: make and all its children.
+            # Ctrl-C or an exception: kill make and all its children.
             if process.poll() is None:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGTERM)
@@ -358,7 +361,7 @@ class Make:
 
 
 def failure(name: str, lines: list[str], log: Path) -> IsoblkError:
-    """What a failed compilation means for the user, from the end of its output."""
+    """Return the error for a failed compilation, from the last lines of its output."""
     if any("No space left on device" in line or "Disk quota exceeded" in line for line in lines):
         return store.disk_full(log.parent)
     causes = [
@@ -372,8 +375,8 @@ def failure(name: str, lines: list[str], log: Path) -> IsoblkError:
 
 
 def _prune(target: Path) -> None:
-    """Delete what neither booting nor building external modules needs: most of the space."""
-    # scripts/ and tools/ (objtool) hold programs that module builds run.
+    """Delete files that neither booting nor building external modules needs: most of the space."""
+    # scripts/ and tools/ (objtool) contain programs that module builds run.
     kept = ("scripts", "include", "tools")
     for top in target.iterdir():
         if top.name.startswith("vmlinux") or top.name in ("built-in.a", "tmp"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernel configuration: fragments, and the proof that they took effect."""
+"""Parse kernel configuration fragments, and check that they took effect."""
 
 import re
 from collections.abc import Mapping
@@ -12,11 +12,10 @@ _UNSET = re.compile(r"# (CONFIG_\w+) is not set")
 
 
 def parse(text: str, where: str) -> dict[str, str]:
-    """Symbols of a fragment and the values asked for; unset is n.
+    """Parse a fragment into its symbols and values; "is not set" is n.
 
     Raises:
-        UserError: a line is neither a setting, a comment nor empty, or a symbol
-            stands twice with different values.
+        UserError: a line is not a setting, a comment or empty, or a symbol has two values.
     """
     wanted: dict[str, str] = {}
     for number, raw in enumerate(text.splitlines(), 1):
@@ -30,12 +29,12 @@ def parse(text: str, where: str) -> dict[str, str]:
         else:
             raise UserError(f"not a setting: {line!r}", where=f"{where}:{number}")
         if wanted.setdefault(symbol, value) != value:
-            raise UserError(f"{symbol} is set twice, differently", where=f"{where}:{number}")
+            raise UserError(f"{symbol} has two values", where=f"{where}:{number}")
     return wanted
 
 
 def load(paths: list[Path]) -> dict[str, str]:
-    """All fragments together; a later one overrides an earlier one."""
+    """Read fragments; a later one overrides an earlier one."""
     wanted: dict[str, str] = {}
     for path in paths:
         try:
@@ -49,23 +48,23 @@ def load(paths: list[Path]) -> dict[str, str]:
 
 
 def render(wanted: Mapping[str, str]) -> str:
-    """A fragment's text, sorted by symbol."""
+    """Format a fragment, sorted by symbol."""
     return "".join(f"{symbol}={value}\n" for symbol, value in sorted(wanted.items()))
 
 
 def unapplied(wanted: Mapping[str, str], dotconfig: str, tree: Path) -> list[str]:
-    """What of a fragment did not take effect, each with the reason as far as it is known.
+    """Return the settings that did not take effect, each with the reason if it is known.
 
     Args:
-        wanted: symbols and values asked for.
-        dotconfig: text of the .config that resulted.
-        tree: the kernel source, whose Kconfig files say which symbols exist.
+        wanted: symbols and requested values.
+        dotconfig: text of the resulting .config.
+        tree: the kernel source, whose Kconfig files declare the symbols.
     """
     actual = {}
     for line in dotconfig.splitlines():
         if match := _SET.fullmatch(line):
             actual[match[1]] = match[2]
-    # A symbol that is asked to be off and is absent may be off or misspelt.
+    # A symbol that was requested off and is absent may be off or misspelt.
     doubtful = {
         symbol
         for symbol, value in wanted.items()
@@ -85,7 +84,7 @@ def unapplied(wanted: Mapping[str, str], dotconfig: str, tree: Path) -> list[str
 
 
 def _symbols(tree: Path) -> set[str]:
-    """Every symbol that the tree's Kconfig files declare, with its CONFIG_ prefix."""
+    """Return all symbols that the tree's Kconfig files declare, with the prefix CONFIG_."""
     declared = re.compile(r"^\s*(?:menu)?config\s+(\w+)", re.MULTILINE)
     return {
         "CONFIG_" + name

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A git repository, which is only read: revisions, what lies between two of them, their files.
+"""Read revisions and files of a git repository.
 
-What a user names is resolved to an id before anything else sees it, and git is told where its
-options end, so that no name becomes an option. Nothing is checked out.
+A user's name of a revision is resolved to an id first, and git gets an end-of-options mark, so that
+no name is taken for an option. Nothing is checked out.
 """
 
 import os
@@ -23,10 +23,10 @@ class Commit:
     """A commit.
 
     Attributes:
-        id: all digits of it.
-        tree: the id of its tree.
+        id: full hash.
+        tree: hash of its tree.
         date: day of the commit, as 2026-01-31.
-        subject: the first line of its message.
+        subject: first line of the message.
     """
 
     id: str
@@ -36,32 +36,38 @@ class Commit:
 
     @property
     def short(self) -> str:
-        """As many digits of the id as people write."""
+        """Return the abbreviated hash."""
         return self.id[:_SHORT]
 
 
 def require_repository(directory: Path) -> None:
-    """Raises UserError: it is no git repository, or git is not here."""
+    """Check that a directory is the top of a git repository.
+
+    Raises:
+        UserError: it is not, or git is not installed.
+    """
     if not directory.is_dir():
         raise UserError("no such directory", where=str(directory))
     result = _run(directory, "rev-parse", "--show-prefix")
     if result.returncode:
         raise UserError(
-            f"no git repository: {_complaint(result)}",
+            f"is not a git repository: {_complaint(result)}",
             where=str(directory),
-            next="name the directory of one",
+            next="name the top directory of a repository",
         )
     if result.stdout.strip():
         raise UserError(
-            "lies within a git repository", where=str(directory), next="name its top directory"
+            "is a subdirectory of a git repository",
+            where=str(directory),
+            next="name its top directory",
         )
 
 
 def commit(repository: Path, revision: str) -> Commit:
-    """The commit that a user names.
+    """Resolve a revision.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no such revision.
     """
     result = _run(
         repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
@@ -77,49 +83,49 @@ def commit(repository: Path, revision: str) -> Commit:
 
 
 def is_ancestor(repository: Path, first: str, second: str) -> bool:
-    """Whether the second commit's history holds the first. Both are ids."""
+    """Return whether the history of commit `second` contains commit `first`. Both are ids."""
     return _run(repository, "merge-base", "--is-ancestor", first, second).returncode == 0
 
 
 def between(
     repository: Path, without: Collection[str], tip: str, paths: Sequence[str] = ()
 ) -> list[str]:
-    """The commits of tip's history that are in nobody's of `without`, those first that halve them
-    best: about as many are below each as are not.
+    """Return the commits of tip's history outside the histories of `without`, best bisection point
+    first.
 
     Args:
-        repository: where they are.
+        repository: the repository.
         without: ids of commits.
         tip: id of a commit.
         paths: only commits that touch one of these.
     """
     text = _output(
         repository,
-        *("rev-list", "--bisect-all", tip, *(f"^{one}" for one in without)),
+        *("rev-list", "--bisect-all", tip, *(f"^{commit_id}" for commit_id in without)),
         *("--", *paths),
     )
     return [line.split()[0] for line in text.splitlines()]
 
 
 def present(repository: Path, tree: str, paths: Sequence[str]) -> list[str]:
-    """Those of the paths that a tree has."""
+    """Return the paths that exist in a tree."""
     return _output(repository, "ls-tree", "--name-only", tree, "--", *paths).splitlines()
 
 
 def archive(
     repository: Path, tree: str, target: Path, paths: Sequence[str] = (), top: str = ""
 ) -> None:
-    """Write a tree's files, or those below some paths of it, as a tar archive.
+    """Write a tree's files, or those below some paths, as a tar archive.
 
     Args:
-        repository: where it is.
+        repository: the repository.
         tree: id of a tree or a commit.
-        target: the archive's file.
-        paths: that the tree has.
-        top: a directory that all shall be in, as "linux/".
+        target: file of the archive.
+        paths: existing paths in the tree.
+        top: prefix of all names, as "linux/".
 
     Raises:
-        RunError: git cannot.
+        RunError: git failed.
     """
     options = (f"--output={target.absolute()}", f"--prefix={top}")
     _output(repository, "archive", "--format=tar", *options, tree, "--", *paths)
@@ -138,10 +144,10 @@ def _complaint(result: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def _run(repository: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    # Those of the environment may name another repository, or have git ask questions.
+    # GIT_ variables could name another repository, or make git ask questions.
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     env |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-    # A path that a user names is no pattern.
+    # Paths are literal, not patterns.
     env["GIT_LITERAL_PATHSPECS"] = "1"
     try:
         return subprocess.run(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Schedulers and cache, built as modules for a kernel that is installed on this machine.
+"""Build the schedulers and the cache as modules for an installed kernel of this machine.
 
-Its headers package has what every module needs. An elevator needs the private headers of
-block/ too, which no distribution packages: they come from the source of the same version.
+Its headers package has what most modules need. An elevator also needs the private headers of
+block/, which no distribution packages: they are taken from the source of the same version.
 """
 
 import os
@@ -23,12 +23,12 @@ from isoblk.kernel.progress import Progress
 from isoblk.paths import kernel_tree
 
 MODULES_ROOT = Path("/lib/modules")
-OLDEST = (6, 12)  # kernel/include/compat.h goes back no further
+OLDEST = (6, 12)  # the oldest kernel that kernel/include/compat.h supports
 
-_DELIVERED = ("sched", "cache")  # directories of what a user installs
+_DELIVERED = ("sched", "cache")  # directories of modules for installed kernels
 
 _TOOLS = {"make": "make", "gcc": "gcc"}
-_PRIVATE = Path("block/elevator.h")  # where this is, its like are
+_PRIVATE = Path("block/elevator.h")  # its directory has all private headers
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Installed:
     """An installed kernel that modules can be built for.
 
     Attributes:
-        release: as uname -r has it.
-        version: of the source it was built from, such as 6.12.117. Not always the
-            beginning of the release: Debian's 6.1.0-44 was 6.1.164.
+        release: as in uname -r.
+        version: version of its source, such as 6.12.117. May differ from the release: Debian's
+            6.1.0-44 was 6.1.164.
         build: directory of its headers package, or of its own build.
     """
 
@@ -56,13 +56,13 @@ class Built:
 
 
 def find_installed(release: str, root: Path = MODULES_ROOT) -> Installed:
-    """The kernel whose headers are under `root`/RELEASE/build.
+    """Return the kernel with headers in `root`/RELEASE/build.
 
     Raises:
-        UserError: no such kernel, no headers, or too old; with the next step.
+        UserError: there is no such kernel, it has no headers, or it is too old.
     """
     if not re.fullmatch(r"[\w.+~-]+", release, re.ASCII) or release in (".", ".."):
-        raise UserError(f"not a kernel's release: {release!r}", next="such as $(uname -r)")
+        raise UserError(f"not a kernel release: {release!r}", next="such as $(uname -r)")
     build = root / release / "build"
     if not (build / "Makefile").is_file():
         raise UserError(
@@ -101,20 +101,20 @@ def find_installed(release: str, root: Path = MODULES_ROOT) -> Installed:
 def build_installed(
     kernel: Installed, output: Path, given: Path | None, progress: Progress
 ) -> Built:
-    """Build the modules into `output`, which appears whole.
+    """Build the modules into `output`, which is renamed into place.
 
     Args:
-        kernel: what to build for.
-        output: directory to make; one that holds nothing but these modules is replaced.
-        given: the kernel's source (directory, tarball, package); None: fetch Debian's.
-        progress: is told the stages.
+        kernel: the kernel to build for.
+        output: directory to make; one that contains only these modules is replaced.
+        given: the kernel's source (directory, tarball, package); None to fetch Debian's.
+        progress: listener for the stages.
 
     Raises:
-        UserError: `output` holds something else, or no source of the kernel's version.
+        UserError: `output` has other contents, or no source of the kernel's version is available.
         RunError: the source cannot be fetched, or the modules do not compile.
     """
     if output.exists() and not _only_modules(output):
-        raise UserError("holds something else", where=str(output), next="choose -o DIR")
+        raise UserError("the directory has other contents", where=str(output), next="choose -o DIR")
     with _block_headers(kernel, given, progress) as tree:
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ def _minor(version: str) -> tuple[int, int]:
 
 
 def _only_modules(directory: Path) -> bool:
-    """Whether it holds nothing but what this has made, or could have."""
+    """Return whether the directory contains only files that this module creates."""
     named = re.compile(r"\b([a-z0-9_-]+)\.o\b")
     own = {
         f"{name}.ko"
@@ -146,9 +146,9 @@ def _only_modules(directory: Path) -> bool:
 
 @contextmanager
 def _block_headers(kernel: Installed, given: Path | None, progress: Progress) -> Iterator[Path]:
-    """A source tree of the kernel's version, kept while it is used."""
+    """Yield a source tree of the kernel's version, locked while it is in use."""
     if given is None:
-        # A kernel that was built here leads to its own source.
+        # A kernel that was built on this machine has links to its source.
         for own in (kernel.build / "source", kernel.build):
             if (own / _PRIVATE).is_file():
                 yield own.resolve()
@@ -179,12 +179,12 @@ def _require_version(version: str, kernel: Installed, where: Path) -> None:
 
 
 def _fetched(kernel: Installed, progress: Progress) -> source.Source:
-    """Debian's source of the kernel's version."""
+    """Fetch Debian's source of the kernel's version."""
     package = "linux-source-{}.{}".format(*_minor(kernel.version))
     found = source.resolve(package.removeprefix("linux-source-"), None, None, progress)
     if found.version == kernel.version:
         return found
-    # The kernel is not of the newest package, or the store holds an older one.
+    # The kernel is not of the newest package, or the store has an older one.
     for version in _versions(package):
         if version.startswith(f"{kernel.version}-"):
             progress.stage(f"fetching {package} {version}")
@@ -199,7 +199,7 @@ def _fetched(kernel: Installed, progress: Progress) -> source.Source:
 
 
 def _versions(package: str) -> list[str]:
-    """All versions of a package that this machine's apt can download."""
+    """Return all versions of a package that this machine's apt can download."""
     done = subprocess.run(
         ["apt-cache", "madison", package], text=True, capture_output=True, check=False
     )
@@ -213,7 +213,7 @@ def _build(kernel: Installed, tree: Path, part: Path, output: Path, progress: Pr
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
     progress.stage(f"building the modules for Linux {kernel.release}")
-    # Outside of what is removed on failure: the error names it.
+    # Outside the directory that is removed on failure, because the error names the log.
     descriptor, name = mkstemp(prefix=f"{output.name}.", suffix=".log", dir=output.parent)
     os.close(descriptor)
     log = Path(name)
@@ -223,13 +223,13 @@ def _build(kernel: Installed, tree: Path, part: Path, output: Path, progress: Pr
             str(kernel.build),
             f"M={copy}",
             f"KSRC={tree}",
-            # Type data for BPF, which would need pahole; the kernel loads modules without.
+            # Type data for BPF would need pahole; modules load without it.
             "CONFIG_DEBUG_INFO_BTF_MODULES=",
             f"-j{len(os.sched_getaffinity(0))}",
             "modules",
         ]
     )
-    # The others are the lab's.
+    # The remaining directories are for the lab.
     modules = [path for name in _DELIVERED for path in (copy / name).glob("*.ko")]
     if not modules:
         raise RunError("make built no module", next=f"the log is {log}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The repository's kernel modules, built for a kernel of the store, and the library that the uml
+"""Build the repository's kernel modules for a kernel of the store, and the library that the uml
 machine preloads."""
 
 import hashlib
@@ -19,14 +19,14 @@ from isoblk.paths import kernel_tree
 _SOURCES = (".c", ".h")
 _MAKEFILES = ("Kbuild", "Makefile", "Kconfig")
 
-# Directories of the tree that are no modules.
+# Directories of the tree without modules.
 _APART = ("config", "uml")
 
-# Part of the hash: count up when a change here would give other modules.
+# Part of the hash: increment it if a change in this file changes the modules.
 _RECIPE = 1
 
-# The library that User Mode Linux preloads: its sources in the tree, by what the kernel is compiled
-# for, and its name beside the modules.
+# Sources of the library that User Mode Linux preloads, by target of the kernel, and its file name,
+# next to the modules.
 _IN_VIRTUAL_TIME = ("uml/host.c", "uml/replace.c")
 _HOST_SOURCES: Mapping[store.Arch, Sequence[str]] = {
     "um": _IN_VIRTUAL_TIME,
@@ -35,20 +35,24 @@ _HOST_SOURCES: Mapping[store.Arch, Sequence[str]] = {
 }
 _HOST_LIBRARY = "host.so"
 
-# What schedulers are made of, and the makefile that builds them and nothing else: of another state
-# of the repository the lab's other modules are not wanted, and need not compile.
+# Directories of the schedulers, and a makefile that builds only them: the lab's other modules are
+# not needed from another state of the repository, and may not compile.
 _OF_SCHEDULERS = ("include", "sched")
 _SCHEDULERS_KBUILD = "subdir-ccflags-y += -I$(src)/include\nobj-m += sched/\n"
 
 
 def module_sources(tree: Path) -> list[Path]:
-    """The files that determine this repository's modules, sorted."""
+    """Return the files that determine this repository's modules, sorted."""
     return [path for path in sources_of(tree) if path.relative_to(tree).parts[0] not in _APART]
 
 
 def sources_of(tree: Path, suffixes: Collection[str] = _SOURCES) -> list[Path]:
-    """The files that a build of a tree reads, sorted; nothing that one has left there. suffixes: of
-    those that are no makefiles."""
+    """Return the files that a build of a tree reads, sorted, without build products.
+
+    Args:
+        tree: the tree.
+        suffixes: of the files that are not makefiles.
+    """
     return sorted(
         path
         for path in tree.rglob("*")
@@ -65,19 +69,21 @@ def _sources(kernel: Kernel, tree: Path) -> list[Path]:
 
 
 def library_sources(arch: store.Arch, tree: Path) -> list[Path]:
-    """The files that host_library() is made of; none for a kernel that is no User Mode Linux."""
+    """Return the sources of host_library(); none for a kernel that is not User Mode Linux."""
     return [tree / name for name in _HOST_SOURCES.get(arch, ())]
 
 
 def modules_key(kernel: Kernel, tree: Path) -> str:
-    """Name of a kernel's modules in the store: the kernel, and a hash of all else."""
-    # Without a compiler, what the kernel's own has built is still good.
+    """Return the name of a kernel's modules in the store: the kernel's key, and a hash of all other
+    inputs."""
+    # Without a compiler, modules that the kernel's own compiler built remain valid.
     compiler = kernel.compiler if tools.missing(tools.BUILD_TOOLS) else tools.compiler()
     return f"{kernel.key}-{hash_of(_sources(kernel, tree), tree, f'{_RECIPE}', compiler)}"
 
 
 def hash_of(files: Iterable[Path], tree: Path, *besides: str) -> str:
-    """Twelve digits that differ if a file of a tree does, its place in it, or what else counts."""
+    """Return twelve digits that depend on the files' contents, their paths in the tree, and
+    `besides`."""
     whole = hashlib.sha256("".join(f"{word}\0" for word in besides).encode())
     for path in files:
         whole.update(f"{path.relative_to(tree)}\0".encode())
@@ -86,21 +92,21 @@ def hash_of(files: Iterable[Path], tree: Path, *besides: str) -> str:
 
 
 def ready_modules(kernel: Kernel) -> Path | None:
-    """The directory that build_modules() gives, if it need not build."""
+    """Return the directory of build_modules() if it is ready, else None."""
     home = store.modules_dir() / modules_key(kernel, kernel_tree())
     return home if (home / "ready").exists() else None
 
 
 def build_modules(kernel: Kernel, progress: Progress | None = None) -> Path:
-    """Build the repository's modules for a kernel, or find that they are ready.
+    """Build the repository's modules for a kernel, or return the ready ones.
 
     Returns:
-        The directory that holds them: blkload.ko, isoblk_vdisk.ko and their tests; of a User Mode
-        Linux kernel also host_library().
+        Their directory: blkload.ko, isoblk_vdisk.ko and their tests; for a User Mode Linux kernel
+            also host_library().
 
     Raises:
-        UserError: the kernel was cleaned, or the disk is full.
-        RunError: they do not compile.
+        UserError: the kernel was removed, or the disk is full.
+        RunError: the modules do not compile.
     """
     listener = progress or Silent()
     if found := ready_modules(kernel):
@@ -112,7 +118,7 @@ def build_modules(kernel: Kernel, progress: Progress | None = None) -> Path:
         home.parent.mkdir(parents=True, exist_ok=True)
         with store.lock(
             f"modules-{key}",
-            wait=lambda: listener.note("waiting: the modules are being built already"),
+            wait=lambda: listener.note("waiting: another process is building the modules"),
         ) as descriptor:
             if not (home / "ready").exists():
                 _build(kernel, tree, home, listener, descriptor)
@@ -120,32 +126,31 @@ def build_modules(kernel: Kernel, progress: Progress | None = None) -> Path:
 
 
 def schedulers_hash(tree: Path) -> str:
-    """Twelve digits that differ if the schedulers' modules of a tree may differ.
+    """Return twelve digits that depend on the sources of the schedulers' modules.
 
     Args:
         tree: a directory kernel/, of any state of this repository.
 
     Raises:
-        UserError: it is none.
+        UserError: it is not such a directory.
     """
     return hash_of(_scheduler_sources(tree), tree)
 
 
 def build_schedulers(kernel: Kernel, tree: Path, progress: Progress | None = None) -> Path:
-    """Build the schedulers' modules of another state of this repository, or find that they are
-    ready.
+    """Build the schedulers' modules of another state of this repository, or return the ready ones.
 
     Args:
-        kernel: that they are for.
+        kernel: the kernel to build for.
         tree: a directory kernel/, with sched/ and include/.
-        progress: hears of it.
+        progress: listener for the stages.
 
     Returns:
-        The directory that holds them.
+        The directory of the modules.
 
     Raises:
-        UserError: it is no such tree, the kernel was cleaned, or the disk is full.
-        RunError: they do not compile.
+        UserError: it is not such a tree, the kernel was removed, or the disk is full.
+        RunError: the modules do not compile.
     """
     listener = progress or Silent()
     sources = _scheduler_sources(tree)
@@ -156,7 +161,7 @@ def build_schedulers(kernel: Kernel, tree: Path, progress: Progress | None = Non
         store.disk_errors(),
         store.lock(
             f"modules-{key}",
-            wait=lambda: listener.note("waiting: the schedulers are being built already"),
+            wait=lambda: listener.note("waiting: another process is building the schedulers"),
         ) as descriptor,
     ):
         if not (home / "ready").exists():
@@ -179,7 +184,7 @@ def build_schedulers(kernel: Kernel, tree: Path, progress: Progress | None = Non
 def _scheduler_sources(tree: Path) -> list[Path]:
     if not (tree / "sched" / "Kbuild").is_file():
         raise UserError(
-            "no schedulers of isoblk: there is no sched/Kbuild",
+            "has no schedulers of isoblk (no sched/Kbuild)",
             where=str(tree),
             next="name the directory kernel/ of an isoblk source tree",
         )
@@ -187,9 +192,10 @@ def _scheduler_sources(tree: Path) -> list[Path]:
 
 
 def host_library(kernel: Kernel) -> Path:
-    """The library for LD_PRELOAD that answers what a User Mode Linux kernel asks of its host, built
-    with the modules if need be. That of the uml machine starts its random numbers at $ISOBLK_SEED,
-    a number.
+    """Return the LD_PRELOAD library that replaces host functions of a User Mode Linux kernel, built
+    with the modules if it is not ready.
+
+    The library of the uml machine seeds its random numbers from $ISOBLK_SEED, an integer.
 
     Raises:
         UserError, RunError: as build_modules().
@@ -221,23 +227,24 @@ def make_modules(
     kbuild: str = "",
     finish: Callable[[Path], None] = lambda part: None,
 ) -> None:
-    """Have kbuild make the modules of a tree, which has a Kbuild, for a kernel.
+    """Build the modules of a tree with kbuild for a kernel.
 
     Args:
-        kernel: that they are for.
-        tree: where their sources are; it is not written to.
-        sources: of them all.
-        home: the directory that holds them afterwards, whole or not at all.
-        log: what make says. Outside of what is removed on failure: the error names it.
-        progress: hears of it.
-        lock: descriptor that make's processes hold.
-        what: they are, for messages.
-        kbuild: text of the makefile to begin with, "" for the tree's own.
-        finish: makes what else belongs into the directory.
+        kernel: the kernel to build for.
+        tree: directory of the sources, with a Kbuild; not written to.
+        sources: all files that the build reads.
+        home: directory for the modules, renamed into place.
+        log: file for the output of make, outside the directory that is removed on failure, because
+            the error names it.
+        progress: listener for the stages.
+        lock: file descriptor that make's processes inherit.
+        what: name of the modules, for messages.
+        kbuild: text of the first makefile, "" for the tree's own.
+        finish: puts further files into the directory.
 
     Raises:
         UserError: there is no Kbuild, or a tool is missing.
-        RunError: they do not compile.
+        RunError: the modules do not compile.
     """
     tools.require_build_tools(kernel.arch)
     part = home.with_name(f".{home.name}.part")

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernel modules that are not of this repository: an elevator that a study brings along.
+"""Kernel modules from outside this repository: an elevator that a study uses.
 
-Whoever builds and loads code names it on the command line; a study only says what it is called.
-What is loaded is a copy, so that all runs of a campaign have the same module, whatever becomes of
-the file meanwhile.
+The command line names the code to build and load; a study has only the elevator's name. A copy is
+loaded, so that all runs of a campaign use the same module even if the file changes.
 """
 
 import hashlib
@@ -17,7 +16,7 @@ from isoblk.kernel.progress import Progress, Silent
 from isoblk.kernel.store import Kernel
 from isoblk.paths import kernel_tree
 
-# Part of the hash: count up when a change here would give other modules.
+# Part of the hash: increment it if a change in this file changes the modules.
 _RECIPE = "1"
 _SUFFIXES = (".c", ".h", ".S")
 
@@ -25,17 +24,17 @@ _SUFFIXES = (".c", ".h", ".S")
 def find_modules(
     kernel: Kernel, places: Sequence[Path], progress: Progress | None = None
 ) -> dict[str, Path]:
-    """Modules by their names.
+    """Return modules by their names.
 
     Args:
-        kernel: that they are for.
-        places: a .ko file each, or the directory of a module's sources with their Kbuild, which is
-            built for the kernel if it was not yet. In its Kbuild $(ISOBLK)/include has compat.h.
-        progress: hears of a build.
+        kernel: the kernel to build for.
+        places: .ko files, or directories of a module's sources with a Kbuild, which are built for
+            the kernel if they are not ready. In the Kbuild, $(ISOBLK)/include has compat.h.
+        progress: listener for a build.
 
     Raises:
-        UserError: a place is neither, or two modules have one name.
-        RunError: one does not compile.
+        UserError: a place is neither, or two modules have the same name.
+        RunError: a module does not compile.
     """
     found: dict[str, Path] = {}
     for place in places:
@@ -45,13 +44,13 @@ def find_modules(
             modules = _built(kernel, place, progress or Silent())
         for module in modules:
             if module.stem in found:
-                raise UserError(f"there are two modules {module.stem}", where=str(place))
+                raise UserError(f"two modules are named {module.stem}", where=str(place))
             found[module.stem] = module
     return found
 
 
 def _copied(kernel: Kernel, module: Path) -> Path:
-    """A copy, by its content."""
+    """Copy a module into the store, named by its content."""
     try:
         content = module.read_bytes()
     except OSError:
@@ -84,7 +83,7 @@ def _built(kernel: Kernel, tree: Path, progress: Progress) -> list[Path]:
     log = kernel.dir / "other-modules.log"
 
     def wait() -> None:
-        progress.note("waiting: the module is being built already")
+        progress.note("waiting: another process is building the module")
 
     with (
         store.hold(kernel),
@@ -98,4 +97,4 @@ def _built(kernel: Kernel, tree: Path, progress: Progress) -> list[Path]:
 
 
 def _wait() -> None:
-    """A copy takes no time that is worth a word."""
+    """Do nothing: copying takes too little time for a message."""

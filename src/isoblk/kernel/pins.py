@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Pinned kernel sources: kernel/pins.toml names the packages that a series is built from.
+"""Pinned kernel sources: kernel/pins.toml names the package of each series.
 
-The source determines the key of each run and, to the digit, its figures. With a pin it is the same
-on every machine and every day, for as long as Debian's archive keeps the package. `make pins`
-pins the packages of today.
+The source determines the key of each run and its exact figures. A pinned source is the same on
+every machine and every day, as long as Debian's archive has the package. `make pins` pins the
+current packages.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ class Pin:
 
 
 def pins() -> list[Pin]:
-    """All pins; of one series the first that the archive has is used."""
+    """Return all pins. Of the pins of a series, the first that the archive has applies."""
     document = tomllib.loads((kernel_tree() / "pins.toml").read_text())
     return [
         Pin(Offer(f"linux-source-{one['series']}", one["version"], one["suite"]), one["sha256"])
@@ -35,12 +35,12 @@ def pins() -> list[Pin]:
 
 
 def of_package(package: str) -> list[Pin]:
-    """The pins of a linux-source package."""
+    """Return the pins of a linux-source package."""
     return [pin for pin in pins() if pin.offer.package == package]
 
 
 def newest_series() -> str:
-    """The newest series that is pinned, as N.M."""
+    """Return the newest pinned series, as N.M."""
     series = [pin.offer.package.removeprefix("linux-source-") for pin in pins()]
     return max(series, key=lambda name: [int(part) for part in name.split(".")])
 
@@ -49,8 +49,8 @@ def fetch(pin: Pin, directory: Path) -> Path:
     """Download a pinned package into an empty directory.
 
     Raises:
-        UserError: apt or Debian's keyring is not here.
-        RunError: the archive does not have it, or has another file under its name.
+        UserError: apt or Debian's keyring is not installed.
+        RunError: the archive lacks the package, or its file has another checksum.
     """
     path = apt.download(pin.offer, directory).path
     with path.open("rb") as file:

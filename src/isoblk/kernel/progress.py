@@ -1,30 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How long work tells what it is doing, without knowing who listens."""
+"""Report the progress of a long operation to a listener."""
 
 from typing import Protocol
 
 
 class Progress(Protocol):
-    """Listener of a build: a progress bar, or a list in a test."""
+    """Listener of a build, such as a progress bar."""
 
     def stage(self, text: str, total: int | None = None) -> None:
-        """A new stage begins; total is its expected number of steps, None if unknown."""
+        """Begin a stage. total: expected number of steps, None if unknown."""
 
     def step(self) -> None:
-        """One step of the stage is done. May exceed the total, which is an estimate."""
+        """Count a finished step. The count may exceed the total, which is an estimate."""
 
     def note(self, text: str) -> None:
-        """A message that stays on the screen; may have several lines."""
+        """Show a message, of one or more lines, that stays on the screen."""
 
 
 class Silent:
-    """Says nothing."""
+    """Listener that discards everything."""
 
     def stage(self, text: str, total: int | None = None) -> None:
-        """Ignored."""
+        """Discard the stage."""
 
     def step(self) -> None:
-        """Ignored."""
+        """Discard the step."""
 
     def note(self, text: str) -> None:
-        """Ignored."""
+        """Discard the message."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernel sources: found, verified, unpacked into the store once."""
+"""Find and verify kernel sources, and unpack each into the store once."""
 
 import hashlib
 import json
@@ -27,8 +27,8 @@ from isoblk.kernel.progress import Progress
 # Versions that mean the newest package of the suite.
 NEWEST = ("newest", "testing")
 
-# Drivers' code that no kernel of the lab contains: more than half of the source. Their
-# Kconfig files and Makefiles stay, which the build reads.
+# Driver code that no kernel of the lab contains: more than half of the source. The build reads its
+# Kconfig files and Makefiles, so they are kept.
 _EXCLUDED = (
     "*/Documentation/*/*",
     "*/drivers/gpu/*.[ch]",
@@ -41,26 +41,25 @@ _EXCLUDED = (
 )
 
 
-# Of a URL, what must be the content's checksum.
+# A URL with the checksum of its content.
 _CHECKED_URL = re.compile(r"(https?://[^#]+)#sha256=([0-9a-fA-F]{64})")
 
-# Of a checksum in a source's identity.
+# Digits of a checksum in a source's identity.
 _DIGITS = 16
 
-# In place of the suite, of a package that was fetched for its version alone: who asks for a
-# series is not given it.
+# Suite of a package that was fetched by its full version: a request for a series does not get it.
 _APART = "-"
 
-# A day: so long a pinned package that the archive did not have is not asked for again.
+# Time for which a pinned package that the archive lacked is not requested again: a day.
 _ABSENT_S = 86_400
 
-# Seconds without a byte after which a download has failed.
+# Time without data after which a download fails.
 _NETWORK_LIMIT_S = 60
 
 
 @dataclass(frozen=True)
 class Download:
-    """A kernel source somewhere else: a tarball or a linux-source package, and its SHA-256."""
+    """A kernel source at a URL: a tarball or a linux-source package, and its SHA-256."""
 
     url: str
     sha256: str
@@ -68,14 +67,15 @@ class Download:
 
 @dataclass(frozen=True)
 class Revision:
-    """A kernel source in a git repository. tree: the id of its tree, which names the contents."""
+    """A kernel source in a git repository. tree: hash of its tree, which identifies the
+    contents."""
 
     repository: Path
     tree: str
 
     @property
     def identity(self) -> str:
-        """Names its contents."""
+        """Return the source's directory name in the store."""
         return f"git-{self.tree[:_DIGITS]}"
 
 
@@ -89,9 +89,9 @@ class Source:
 
     Attributes:
         identity: package_version of a Debian package, or tarball-, deb-, git- or tree- and a hash.
-        version: full version as its Makefile gives it, such as 6.12.117.
+        version: full version in its Makefile, such as 6.12.117.
         tree: its top directory; not written to.
-        owned: the tree is in the store (else the user's own).
+        owned: whether the tree is in the store, not the user's own.
     """
 
     identity: str
@@ -101,12 +101,12 @@ class Source:
 
     @property
     def lock_name(self) -> str:
-        """Held shared while the tree is read."""
+        """Return the name of the lock that is held shared while the tree is read."""
         return f"source-{self.identity}"
 
 
 def named(text: str) -> Path | Download:
-    """What the user names as the source: a file or directory, or URL#sha256=SUM.
+    """Parse the user's source: a file or directory, or URL#sha256=SUM.
 
     Raises:
         UserError: a URL without the checksum.
@@ -118,25 +118,24 @@ def named(text: str) -> Path | Download:
     raise UserError(
         "not http(s)://...#sha256= and 64 hexadecimal digits",
         where=printable(text),
-        next="append #sha256= and the sum that whoever published the file signed",
+        next="append #sha256= and the publisher's signed checksum",
     )
 
 
 def resolve(
     version: str | None, given: Given | None, suite: str | None, progress: Progress
 ) -> Source:
-    """Find a source and unpack it if need be.
+    """Find a source, and unpack it if it is not in the store.
 
     Args:
         version: N.M, one of NEWEST, or None for any (given) or the default.
-        given: the user's own directory, tarball or linux-source package, or where one is; a package
-            of Debian's, or a revision of a git repository.
-        suite: Debian suite to look in, of the mirror apt is configured with.
-        progress: is told the stages.
+        given: the user's directory, tarball or linux-source package, or the address of one; a
+            package of Debian's; or a revision of a git repository.
+        suite: Debian suite on the mirror that apt is configured with.
+        progress: listener for the stages.
 
     Raises:
-        UserError: there is no such source, or it is damaged, dirty, of another version
-            or not Linux.
+        UserError: the source does not exist, is damaged, dirty, of another version or not Linux.
         RunError: the download failed.
     """
     check_request(version, suite)
@@ -161,10 +160,10 @@ def resolve(
 
 
 def check_request(version: str | None, suite: str | None) -> None:
-    """Check what the user asks of the archive.
+    """Check the format of a version and a suite.
 
     Raises:
-        UserError: it is no version, or no suite's name.
+        UserError: the version or the suite is malformed.
     """
     if version is not None and version not in NEWEST and not re.fullmatch(r"\d+\.\d+", version):
         raise UserError(
@@ -175,10 +174,10 @@ def check_request(version: str | None, suite: str | None) -> None:
 
 
 def tree_version(tree: Path) -> str:
-    """Full version of a source tree.
+    """Return the full version of a source tree.
 
     Raises:
-        UserError: it is not the source of Linux with UML.
+        UserError: it is not a Linux source with UML.
     """
     makefile = tree / "Makefile"
     text = makefile.read_text(errors="replace") if makefile.is_file() else ""
@@ -218,7 +217,8 @@ def _packaged(version: str, suite: str | None, progress: Progress) -> Source:
 
 
 def _pinned(package: str, progress: Progress) -> Source | None:
-    """The pinned source of a package; None without a pin, or if the archive no longer has it."""
+    """Return the pinned source of a package; None without a pin, or if the archive lacks the
+    package."""
     wanted = pins.of_package(package)
     for pin in wanted:
         if kept := _read(store.sources_dir() / pin.offer.identity):
@@ -243,9 +243,9 @@ def _pinned(package: str, progress: Progress) -> Source | None:
 
 @contextmanager
 def scratch_dir(progress: Progress) -> Iterator[Path]:
-    """A temporary directory for packages, one process at a time.
+    """Make a temporary directory for packages. One process at a time.
 
-    The lock is the one that store.clean takes before it removes what a killed process left.
+    store.clean takes the same lock before it removes files of a killed process.
     """
     root = store.sources_dir()
     root.mkdir(parents=True, exist_ok=True)
@@ -257,7 +257,7 @@ def scratch_dir(progress: Progress) -> Iterator[Path]:
 
 
 def _installed(package: str) -> tuple[Path, str] | None:
-    """Archive and version of an installed linux-source package."""
+    """Return archive and version of an installed linux-source package."""
     archives = sorted(Path("/usr/src").glob(f"{package}.tar.*"))
     if not archives or not shutil.which("dpkg-query"):
         return None
@@ -272,7 +272,7 @@ def _installed(package: str) -> tuple[Path, str] | None:
 
 
 def _kept(package: str, suite: str | None) -> Source | None:
-    """The source of a package that was unpacked last."""
+    """Return the latest unpacked source of a package."""
     candidates = sorted(
         store.sources_dir().glob(f"{package}_*/source.json"),
         key=lambda path: path.stat().st_mtime,
@@ -300,7 +300,7 @@ def _directory(tree: Path, progress: Progress) -> Source:
 
 
 def _hash_tree(tree: Path) -> str:
-    """Hash of all names and contents of a tree, git's own files aside."""
+    """Hash all names and contents of a tree, without git's own files."""
     whole = hashlib.sha256()
     for parent, directories, names in os.walk(tree):
         directories[:] = sorted(name for name in directories if name != ".git")
@@ -318,7 +318,7 @@ def _hash_tree(tree: Path) -> str:
 
 
 def _downloaded(given: Download, progress: Progress) -> Source:
-    """The source behind a URL, whose content is what its checksum says."""
+    """Return the source at a URL, whose content must match its checksum."""
     for kind in ("tarball", "deb"):
         if kept := _read(store.sources_dir() / f"{kind}-{given.sha256[:_DIGITS]}"):
             return kept
@@ -328,7 +328,7 @@ def _downloaded(given: Download, progress: Progress) -> Source:
         path = scratch / "download"
         try:
             with (
-                urlopen(given.url, timeout=_NETWORK_LIMIT_S) as response,  # of http(s): named()
+                urlopen(given.url, timeout=_NETWORK_LIMIT_S) as response,  # http(s): see named()
                 path.open("wb") as file,
             ):
                 shutil.copyfileobj(response, file)
@@ -336,15 +336,15 @@ def _downloaded(given: Download, progress: Progress) -> Source:
             raise RunError(
                 f"cannot fetch: {_reason(error)}",
                 where=given.url,
-                next="see that the address is right and reachable",
+                next="check that the address is correct and reachable",
             ) from None
         with path.open("rb") as stream:
             found = hashlib.file_digest(stream, "sha256").hexdigest()
         if found != given.sha256:
             raise UserError(
-                f"its SHA-256 is {found}, not {given.sha256}",
+                f"the SHA-256 is {found}, not {given.sha256}",
                 where=given.url,
-                next="compare with the sum that was published",
+                next="compare it with the published checksum",
             )
         if _is_deb(path):
             identity = f"deb-{found[:_DIGITS]}"
@@ -353,7 +353,7 @@ def _downloaded(given: Download, progress: Progress) -> Source:
 
 
 def _offered(given: Offer, progress: Progress) -> Source:
-    """The source in a package of Debian's, of exactly that version."""
+    """Return the source in a Debian package of an exact version."""
     if kept := _read(store.sources_dir() / given.identity):
         return kept
     with scratch_dir(progress) as scratch:
@@ -365,19 +365,19 @@ def _offered(given: Offer, progress: Progress) -> Source:
 
 
 def _revision(given: Revision, progress: Progress) -> Source:
-    """The source of a git repository's tree. The repository is only read."""
+    """Return the source in a git tree. The repository is only read."""
     if kept := _read(store.sources_dir() / given.identity):
         return kept
     with scratch_dir(progress) as scratch:
         progress.stage(f"reading {given.tree[:_DIGITS]} of {given.repository}")
         archive = scratch / "tree.tar"
-        # In a directory, as in a tarball: so what nobody builds is known by its place.
+        # In a directory, as in a tarball, so that the patterns of _EXCLUDED match.
         git.archive(given.repository, given.tree, archive, top="linux/")
         return _unpacked(given.identity, archive, "", progress)
 
 
 def _reason(error: Exception) -> object:
-    """Why a download failed. HTTPError's own words have the status, which its reason lacks."""
+    """Return why a download failed. The text of HTTPError has the status, its reason has not."""
     if isinstance(error, URLError) and not isinstance(error, HTTPError):
         return error.reason
     return error
@@ -403,7 +403,7 @@ def _file(path: Path, progress: Progress) -> Source:
 
 
 def unpacked_deb(identity: str, deb: Path, scratch: Path, suite: str, progress: Progress) -> Source:
-    """The source in a linux-source package."""
+    """Return the source in a linux-source package, unpacked if it is not in the store."""
     home = store.sources_dir() / identity
     if kept := _read(home):
         if suite != _APART and _suite(home) == _APART:
@@ -417,11 +417,12 @@ def unpacked_deb(identity: str, deb: Path, scratch: Path, suite: str, progress: 
 
 
 def _unpacked(identity: str, archive: Path, suite: str, progress: Progress) -> Source:
-    """The source in a tar archive, unpacked under its identity unless it is there already."""
+    """Return the source in a tar archive, unpacked under its identity if it is not in the store."""
     home = store.sources_dir() / identity
     home.parent.mkdir(parents=True, exist_ok=True)
     with store.lock(
-        f"source-{identity}", wait=lambda: progress.note(f"waiting: {identity} is being unpacked")
+        f"source-{identity}",
+        wait=lambda: progress.note(f"waiting: another process is unpacking {identity}"),
     ):
         if kept := _read(home):
             return kept
@@ -451,23 +452,23 @@ def _unpacked(identity: str, archive: Path, suite: str, progress: Progress) -> S
 
 
 def _suite(home: Path) -> str:
-    """Where an unpacked source was found."""
+    """Return the suite of an unpacked source."""
     return str(json.loads((home / "source.json").read_text()).get("suite", ""))
 
 
 def _write_facts(home: Path, version: str, suite: str, identity: str = "") -> None:
-    """Declare a source unpacked. identity: its directory's name, if not that of home."""
+    """Mark a source as unpacked. identity: name of its directory, if not that of home."""
     facts = {"identity": identity or home.name, "version": version, "suite": suite}
     write_atomically(home / "source.json", json.dumps(facts).encode())
 
 
 def kept(identity: str) -> Source | None:
-    """The source of a package and version, as package_version, if it is unpacked."""
+    """Return the unpacked source of package_version, None if it is not in the store."""
     return _read(store.sources_dir() / identity)
 
 
 def _read(home: Path) -> Source | None:
-    """An unpacked source, None if it is not (wholly) there."""
+    """Return an unpacked source, None if it is absent or incomplete."""
     try:
         meta = json.loads((home / "source.json").read_text())
         return Source(home.name, meta["version"], home / "tree", owned=True)
@@ -476,7 +477,11 @@ def _read(home: Path) -> Source | None:
 
 
 def extract(command: list[str], archive: Path) -> None:
-    """Run an unpacking command; a damaged archive is the user's error."""
+    """Run an unpacking command.
+
+    Raises:
+        UserError: the archive is damaged, the disk is full, or the command is not installed.
+    """
     try:
         result = subprocess.run(
             command,
@@ -494,7 +499,7 @@ def extract(command: list[str], archive: Path) -> None:
 
 
 def unpack_error(stderr: str, archive: Path) -> IsoblkError:
-    """What a failed tar or dpkg-deb means for the user."""
+    """Return the error for a failed tar or dpkg-deb."""
     if "No space left on device" in stderr or "Disk quota exceeded" in stderr:
         return store.disk_full(store.sources_dir())
     lines = [line for line in stderr.splitlines() if "Exiting with failure" not in line]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Debian's own kernels, unpacked into the store: to boot, and to build modules for.
+"""Debian's own kernels, unpacked into the store to boot them and to build modules for them.
 
-The packages are only unpacked, never installed. They are those of one version: the image, the
-headers, what builds modules, and the source, whose private headers of block/ the schedulers
-need.
+The packages are unpacked, not installed. All are of one version: the image, the headers, the tools
+that build modules, and the source, whose private headers of block/ the schedulers need.
 """
 
 import lzma
@@ -18,48 +17,48 @@ from isoblk.kernel import apt, source, store, tools
 from isoblk.kernel.progress import Progress
 from isoblk.kernel.store import Kernel
 
-# Part of every key: count up when a change here would give other files.
+# Part of every key: increment it if a change in this file changes the files.
 _RECIPE = 1
 
 _ARCH = "amd64"
 
-# What the lab's own kernels have built in and Debian's as modules: file systems over 9p, the
-# schedulers, ext4, device mapper and what dm-setcache uses. In an order that suits their
-# dependencies; what is built in is passed over.
+# Code that the lab's own kernels have built in and Debian's have as modules: file systems over 9p,
+# the schedulers, ext4, device mapper and the modules that dm-setcache uses. Ordered by dependency;
+# a built-in is skipped.
 _BASE = (
     *("netfs", "9pnet", "9p", "9pnet_virtio", "configfs", "kyber-iosched", "bfq"),
     *("crc16", "crc32c_generic", "mbcache", "jbd2", "ext4", "libcrc32c", "dm-mod"),
 )
-# What a run may ask for.
+# Modules that a run may request.
 _MODULES = ("null_blk",)
 
 
 def recipe() -> str:
-    """Hash of all that determines the unpacked kernel besides its packages."""
+    """Hash all inputs of the unpacked kernel except its packages."""
     return store.digest(str(_RECIPE), *_BASE, *_MODULES)
 
 
 def find(version: str | None = None) -> Kernel:
-    """A stock kernel that is ready, and that gcc here can build modules for.
+    """Return a ready stock kernel for which the installed gcc can build modules.
 
     Args:
         version: such as 6.12; None for the default.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no such kernel.
     """
     wanted = version or store.DEFAULT_VERSION
     for kernel, facts in store.all_ready():
         same = facts.stock and facts.recipe == recipe()
         if not same or not store.matches(kernel.version, wanted):
             continue
-        # A cache may be shared by systems of several releases.
+        # Systems of several releases may share a cache directory.
         if not tools.compiler_is_older(kernel.compiler):
             return kernel
     command = "isoblk kernel build --stock"
     if version is not None:
         command += " --version " + ".".join(version.split(".")[:2])
-    raise UserError(f"no stock kernel {wanted} is here", next=f"run: {command}")
+    raise UserError(f"no stock kernel {wanted} in the cache", next=f"run: {command}")
 
 
 def build(version: str | None, suite: str | None, progress: Progress) -> Kernel:
@@ -67,11 +66,11 @@ def build(version: str | None, suite: str | None, progress: Progress) -> Kernel:
 
     Args:
         version: N.M, one of source.NEWEST, or None for the default.
-        suite: Debian suite to look in; None for those apt is configured with.
-        progress: is told the stages.
+        suite: Debian suite; None for those that apt is configured with.
+        progress: listener for the stages.
 
     Raises:
-        UserError: there is no such kernel, or something is missing here.
+        UserError: there is no such kernel, or a tool is missing.
         RunError: the download failed.
     """
     source.check_request(version, suite)
@@ -98,21 +97,22 @@ def build(version: str | None, suite: str | None, progress: Progress) -> Kernel:
 
 
 def packages(state: apt.Apt, series: str | None) -> Sequence[tuple[str, str]]:
-    """Names and versions of a stock kernel's packages, all of one version.
+    """Return names and versions of a stock kernel's packages, all of one version.
 
     Args:
+        state: the apt state to look in.
         series: N.M; None for the newest of the suite.
 
     Returns:
-        The image first; the source last, left out if the store has it. Nothing if one of them
-        is not there.
+        The image first; the source last, omitted if the store has it. Empty if a package is
+            missing.
     """
     name = f"linux-source-{series}" if series else apt.newest_source(state.names("linux-source-"))
     version = state.candidate(name) if name else None
     if name is None or version is None:
         return []
     upstream = version.partition("-")[0]
-    # Not the flavours for clouds, which lack 9p, or for real time.
+    # Excludes the flavours for clouds, which lack 9p, and for real time.
     image = re.compile(rf"linux-image-({re.escape(upstream)}(?:\+\w+)?)-{_ARCH}-unsigned")
     releases = [found[1] for one in state.names("linux-image-") if (found := image.fullmatch(one))]
     for release in releases:
@@ -131,7 +131,7 @@ def packages(state: apt.Apt, series: str | None) -> Sequence[tuple[str, str]]:
 def _source(
     debs: Sequence[apt.Deb], scratch: Path, suite: str, progress: Progress
 ) -> source.Source:
-    """The source that the packages were built from, unpacked if the store lacks it."""
+    """Return the source of the packages, unpacked if the store lacks it."""
     last = debs[-1]
     if last.package.startswith("linux-source-"):
         identity = f"{last.package}_{last.version}"
@@ -139,7 +139,7 @@ def _source(
     series = ".".join(last.version.split(".")[:2])
     found = source.kept(f"linux-source-{series}_{last.version}")
     if found is None:
-        raise RunError("the kernel source was removed from the cache meanwhile")
+        raise RunError("the kernel source was removed from the cache during the build")
     return found
 
 
@@ -152,7 +152,9 @@ def _unpacked(
     key = f"{release}-{store.digest(identity, recipe())}"
     home = store.kernels_dir() / key
     home.parent.mkdir(parents=True, exist_ok=True)
-    with store.lock(f"kernel-{key}", wait=lambda: progress.note(f"waiting: {key} is in use")):
+    with store.lock(
+        f"kernel-{key}", wait=lambda: progress.note(f"waiting: another process uses {key}")
+    ):
         if ready := store.read_ready(home):
             return store.kernel_of(home, ready)
         progress.stage(f"unpacking {image.package} {image.version}")
@@ -166,7 +168,7 @@ def _unpacked(
             files = scratch / "image"
             source.extract(["dpkg-deb", "-x", str(image.path), str(files)], image.path)
             shutil.move(files / "boot" / f"vmlinuz-{release}", part / "vmlinuz")
-            # /lib itself may be a link to /usr/lib, in the package as on the system.
+            # /lib may be a link to /usr/lib, in the package as on the system.
             (own,) = (path for path in files.glob(f"**/modules/{release}") if path.is_dir())
             _keep_modules(own, part)
             ready = store.Ready(
@@ -189,19 +191,19 @@ def _unpacked(
 
 
 def _compiler(dotconfig: Path) -> str:
-    """What compiled the kernel, as its configuration tells."""
+    """Return the compiler of the kernel, from its configuration."""
     text = dotconfig.read_text() if dotconfig.is_file() else ""
     found = re.search(r'^CONFIG_CC_VERSION_TEXT="(.*)"$', text, re.MULTILINE)
     return found[1] if found else "unknown"
 
 
 def _make_usable(root: Path, release: str) -> None:
-    """Make the headers work where they are unpacked, and not in /usr/src."""
+    """Make the headers usable outside /usr/src."""
     headers = root / "usr" / "src" / f"linux-headers-{release}"
     common = headers.with_name(f"linux-headers-{release.removesuffix(f'-{_ARCH}')}-common")
-    # The directory stands in for the place of the Makefile, whatever it will be renamed to.
+    # The path is relative to the Makefile, so that it holds after the directory is renamed.
     makefile = "include $(dir $(realpath $(lastword $(MAKEFILE_LIST))))../{}/Makefile\n"
-    # Of it there is only the type information, to add which pahole would be needed.
+    # vmlinux has only type information, and pahole would be needed to use it.
     (headers / "vmlinux").unlink(missing_ok=True)
     (headers / "Makefile").write_text(makefile.format(common.name))
     for other in (common / "arch").iterdir():
@@ -211,7 +213,7 @@ def _make_usable(root: Path, release: str) -> None:
 
 
 def _keep_modules(own: Path, home: Path) -> None:
-    """Unpack those of the kernel's modules that the lab needs."""
+    """Unpack the kernel's modules that the lab needs."""
     found = {path.name.partition(".ko")[0]: path for path in own.rglob("*.ko*")}
     for place, names in (("base", _BASE), ("modules", _MODULES)):
         (home / place).mkdir()
@@ -219,6 +221,6 @@ def _keep_modules(own: Path, home: Path) -> None:
             if path := found.get(name):
                 data = path.read_bytes()
                 plain = lzma.decompress(data) if path.suffix == ".xz" else data
-                # Those of base/ are loaded in order of name.
+                # Modules of base/ are loaded in order of name.
                 prefix = f"{number:02}-" if place == "base" else ""
                 (home / place / f"{prefix}{name}.ko").write_bytes(plain)

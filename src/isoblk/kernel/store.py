@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The store of sources, kernels and modules, in the user's cache directory: names, locks, what is
-ready, cleaning.
+"""The store of sources, kernels and modules in the user's cache directory.
 
     sources/NAME/tree      an unpacked kernel source, with sources/NAME/source.json
     kernels/KEY/           ready.json (written last), build.log, build/ (make's O=)
     modules/KEY-HASH/      the repository's modules for a kernel, with ready
     locks/                 one file a name, never removed
 
-A lock is a flock on a file in locks/: whoever makes or removes a thing holds it
-exclusively, whoever uses it holds it shared. What is not named by a ready.json or
-source.json is not there as far as users are concerned.
+A lock is a flock on a file in locks/: exclusive to make or remove an entry, shared to use it. An
+entry without ready.json or source.json does not exist for users.
 """
 
 import errno
@@ -32,11 +30,11 @@ from isoblk.paths import cache_dir
 
 DEFAULT_VERSION = "6.12"
 
-# What a kernel is compiled for: User Mode Linux in virtual time, the same with several processors
-# in real time or without options that the modules do not need, or a PC.
+# Target of a kernel: User Mode Linux in virtual time, the same with several processors in real time
+# or without options that the modules do not need, or a PC.
 Arch = Literal["um", "um-smp", "um-lean", "x86_64"]
 
-# From a build's top directory: what is booted.
+# The bootable file, relative to the build's top directory.
 _IMAGE: dict[Arch, str] = {
     "um": "linux",
     "um-smp": "linux",
@@ -44,16 +42,16 @@ _IMAGE: dict[Arch, str] = {
     "x86_64": "arch/x86/boot/bzImage",
 }
 
-# What says that a store may only be read.
+# Errors of a read-only store.
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def make_arch(arch: Arch) -> str:
-    """What make's ARCH is to be."""
+    """Return the value of make's ARCH."""
     return arch.partition("-")[0]
 
 
-# Of a path that the kernel's make, and the compiler's options in it, take for one word.
+# A path that the kernel's make, and the compiler options in it, take as one word.
 _ONE_WORD = re.compile(r"[\w./+@~-]+")
 
 
@@ -65,11 +63,11 @@ class Ready(msgspec.Struct, frozen=True):
         source: identity of the source: package and version, or hash of its contents.
         tree: directory of the source, which building modules needs.
         compiler: first line of gcc --version, and of ld --version.
-        recipe: hash of the configuration and of how it is built.
-        steps: lines that make printed, which estimates the next build's.
+        recipe: hash of the configuration and of the build's commands.
+        steps: number of lines that make printed, the estimate for the next build.
         built_at: seconds since 1970.
-        stock: taken out of a distribution's packages, not compiled here.
-        apart: only to be held against others: nobody who asks for a kernel by its version gets it.
+        stock: from a distribution's packages, not compiled on this machine.
+        apart: built only for comparison; a request for its version does not get it.
     """
 
     version: str
@@ -90,14 +88,14 @@ class Kernel:
     """A kernel that is ready to boot.
 
     Attributes:
-        key: names everything that determines the build; the directory's name.
+        key: name of all inputs of the build; also that of the directory.
         version: full release, such as 6.12.117.
         source: identity of the source: package and version, or hash of its contents.
         compiler: the compiler and the linker.
         debug: built with the sanitizers and lock checking.
         dir: directory in the store.
-        tree: the source.
-        stock: taken out of a distribution's packages, not compiled here.
+        tree: directory of the source.
+        stock: from a distribution's packages, not compiled on this machine.
     """
 
     key: str
@@ -112,16 +110,16 @@ class Kernel:
 
     @property
     def build(self) -> Path:
-        """make's build directory, against which external modules are built."""
+        """Return make's build directory, against which external modules are built."""
         return self.dir / "build"
 
     @property
     def linux(self) -> Path:
-        """What is booted: the UML executable, or the image that a PC loads."""
+        """Return the bootable file: the UML executable, or the image that a PC loads."""
         return _image(self.dir, self.arch, self.stock)
 
     def module(self, name: str) -> Path:
-        """One of the kernel's own modules, such as null_blk.
+        """Return the file of one of the kernel's own modules, such as null_blk.
 
         Raises:
             UserError: it was not built as a module.
@@ -129,11 +127,11 @@ class Kernel:
         wanted = name.removesuffix(".ko").replace("-", "_")
         path = self.modules().get(wanted)
         if path is None:
-            raise UserError(f"Linux {self.version} was built without a module {name}")
+            raise UserError(f"Linux {self.version} was built without the module {name}")
         return path
 
     def modules(self) -> dict[str, Path]:
-        """All of the kernel's own modules that are kept, by name with underscores."""
+        """Return all of the kernel's own modules in the store, by name with underscores."""
         if self.stock:
             paths = sorted(self.stock_modules.glob("*.ko"))
         else:
@@ -143,12 +141,13 @@ class Kernel:
 
     @property
     def stock_modules(self) -> Path:
-        """Directory of those modules of a stock kernel that a run may ask for."""
+        """Return the directory of a stock kernel's modules that a run may request."""
         return self.dir / "modules"
 
     @property
     def base_modules(self) -> Path:
-        """Directory of a stock kernel's modules that every guest needs, in order of name."""
+        """Return the directory of a stock kernel's modules that every guest needs, in order of
+        name."""
         return self.dir / "base"
 
 
@@ -157,17 +156,17 @@ def _image(directory: Path, arch: Arch, stock: bool) -> Path:
 
 
 def sources_dir() -> Path:
-    """Unpacked kernel sources."""
+    """Return the directory of unpacked kernel sources."""
     return cache_dir() / "sources"
 
 
 def kernels_dir() -> Path:
-    """Kernel builds."""
+    """Return the directory of kernel builds."""
     return cache_dir() / "kernels"
 
 
 def modules_dir() -> Path:
-    """The repository's modules."""
+    """Return the directory of the repository's modules."""
     return cache_dir() / "modules"
 
 
@@ -175,33 +174,33 @@ def require_one_word() -> None:
     """Check that kernels and modules can be built in the store.
 
     Raises:
-        UserError: its name has a blank or the like.
+        UserError: its path has a blank or a similar character.
     """
     if not _ONE_WORD.fullmatch(str(cache_dir())):
         raise UserError(
             "no kernel can be built in a directory with blanks, colons or the like in its name",
             where=str(cache_dir()),
-            next="set ISOBLK_CACHE to another",
+            next="set ISOBLK_CACHE to another directory",
         )
 
 
 class BusyError(Exception):
-    """Somebody else holds the lock."""
+    """Another process holds the lock."""
 
 
 @contextmanager
 def lock(
     name: str, *, shared: bool = False, wait: Callable[[], None] | None = None
 ) -> Iterator[int]:
-    """Hold a lock of the store; gives its file descriptor.
+    """Hold a lock of the store. Yields its file descriptor.
 
     Args:
-        name: what is locked.
-        shared: for using it, not for making or removing it.
-        wait: called before waiting for another holder; without it nobody waits.
+        name: name of the lock.
+        shared: for using the entry, not for making or removing it.
+        wait: called before waiting for another holder; None to fail instead of waiting.
 
     Raises:
-        BusyError: it is held and wait is None.
+        BusyError: the lock is held and wait is None.
     """
     descriptor = _open_lock(name, shared=shared)
     try:
@@ -219,8 +218,8 @@ def lock(
 
 
 def _open_lock(name: str, *, shared: bool) -> int:
-    """Descriptor of a lock's file. A store that may only be read (in an image, or another user's)
-    has one for all that is there to be used: whoever made that has locked it."""
+    """Open a lock's file. In a read-only store (of an image, or of another user) an absent file
+    counts as locked by the store's owner."""
     path = cache_dir() / "locks" / f"{name}.lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -233,13 +232,13 @@ def _open_lock(name: str, *, shared: bool) -> int:
 
 @contextmanager
 def hold(kernel: Kernel) -> Iterator[None]:
-    """Keep a kernel and its modules from being cleaned while it is used.
+    """Keep a kernel and its modules from being removed while they are used.
 
     Raises:
-        UserError: it has been cleaned in the meantime.
+        UserError: the kernel has already been removed.
     """
     with ExitStack() as stack:
-        with disk_errors():  # not around what the kernel is used for
+        with disk_errors():  # not around the caller's use of the kernel
             stack.enter_context(lock(f"kernel-{kernel.key}", shared=True, wait=lambda: None))
         if read_ready(kernel.dir) is None:
             raise UserError(
@@ -249,7 +248,7 @@ def hold(kernel: Kernel) -> Iterator[None]:
 
 
 def disk_full(directory: Path) -> UserError:
-    """The error for a file system without space."""
+    """Return the error for a file system without space."""
     existing = next(path for path in [directory, *directory.parents] if path.exists())
     free = shutil.disk_usage(existing).free
     return UserError(
@@ -261,7 +260,7 @@ def disk_full(directory: Path) -> UserError:
 
 @contextmanager
 def disk_errors() -> Iterator[None]:
-    """Turn a full or unwritable file system under the store into the user's error."""
+    """Turn errors of a full or unwritable file system below the store into a UserError."""
     try:
         yield
     except OSError as error:
@@ -277,7 +276,7 @@ def disk_errors() -> Iterator[None]:
 
 
 def digest(*parts: str) -> str:
-    """A short hash of texts: 12 hexadecimal digits, as good as unique in the store."""
+    """Hash texts to 12 hexadecimal digits, unique in the store for practical purposes."""
     whole = hashlib.sha256()
     for part in parts:
         data = part.encode()
@@ -286,7 +285,8 @@ def digest(*parts: str) -> str:
 
 
 def read_ready(directory: Path) -> Ready | None:
-    """A kernel directory's ready.json; None if the build never finished or its source is gone."""
+    """Read a kernel directory's ready.json; None if the build is incomplete or its source is
+    gone."""
     try:
         ready = msgspec.json.decode((directory / "ready.json").read_bytes(), type=Ready)
     except (OSError, msgspec.DecodeError):
@@ -297,12 +297,12 @@ def read_ready(directory: Path) -> Ready | None:
 
 
 def write_ready(directory: Path, ready: Ready) -> None:
-    """Declare a kernel directory finished."""
+    """Mark a kernel directory as finished."""
     write_atomically(directory / "ready.json", msgspec.json.encode(ready))
 
 
 def kernel_of(directory: Path, ready: Ready) -> Kernel:
-    """The kernel in a directory."""
+    """Return the kernel in a directory."""
     return Kernel(
         key=directory.name,
         version=ready.version,
@@ -317,10 +317,10 @@ def kernel_of(directory: Path, ready: Ready) -> Kernel:
 
 
 def all_ready() -> list[tuple[Kernel, Ready]]:
-    """Every kernel that is ready, the newest build first.
+    """Return every ready kernel, the newest build first.
 
     Raises:
-        UserError: nobody lets us look.
+        UserError: the cache cannot be read.
     """
     root = kernels_dir()
     try:
@@ -339,22 +339,22 @@ def all_ready() -> list[tuple[Kernel, Ready]]:
 
 
 def list_kernels() -> list[Kernel]:
-    """Every kernel that is ready, the newest build first."""
+    """Return every ready kernel, the newest build first."""
     return [kernel for kernel, _ in all_ready()]
 
 
 def matches(release: str, version: str) -> bool:
-    """Whether a full release (6.12.117) is of a version (6.12, or all of it)."""
+    """Return whether a full release (6.12.117) is of a version (6.12, or the full release)."""
     return release == version or release.startswith((f"{version}.", f"{version}-", f"{version}+"))
 
 
 @dataclass(frozen=True)
 class Cleaned:
-    """What cleaning did.
+    """Result of clean().
 
     Attributes:
-        removed: names of what is gone.
-        busy: names of what is in use and stays.
+        removed: names of removed entries.
+        busy: names of entries in use, which are kept.
         freed: bytes.
     """
 
@@ -364,14 +364,14 @@ class Cleaned:
 
 
 def clean(keys: Sequence[str] = (), *, sources: bool = False) -> Cleaned:
-    """Remove kernels with their modules; nothing that is in use.
+    """Remove kernels and their modules that are not in use.
 
     Args:
-        keys: beginnings of the keys to remove, none for all of them.
-        sources: also remove the sources that no remaining kernel was built from.
+        keys: prefixes of the keys to remove, none for all of them.
+        sources: also remove sources that no remaining kernel was built from.
 
     Raises:
-        UserError: a key names no kernel.
+        UserError: a key matches no kernel.
     """
     with disk_errors():
         return _clean(keys, sources)
@@ -412,7 +412,7 @@ def _names(directory: Path) -> list[str]:
 
 
 def _sweep() -> None:
-    """Remove what killed processes left behind."""
+    """Remove files that killed processes left."""
     for root in (sources_dir(), kernels_dir(), modules_dir()):
         for path in root.glob(".*") if root.is_dir() else ():
             owner = path.name.removeprefix(".").rpartition(".")[0]
@@ -420,7 +420,7 @@ def _sweep() -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-# What locks the directories under each root.
+# Prefix of the lock for the directories below each root.
 _LOCK_PREFIX = {"sources": "source", "kernels": "kernel", "modules": "modules"}
 
 
@@ -438,7 +438,7 @@ def _remove(
             freed += sum(
                 entry.lstat().st_blocks * 512 for entry in path.rglob("*") if not entry.is_dir()
             )
-            # Renamed first: a removal that is cut short leaves nothing that looks ready.
+            # Rename first: an interrupted removal must not leave an entry that looks ready.
             rubbish = path.with_name(f".{path.name}.removed")
             shutil.rmtree(rubbish, ignore_errors=True)
             path.rename(rubbish)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The programs that a build needs, and the Debian packages that hold them."""
+"""The programs that a build needs, and the Debian packages that contain them."""
 
 import os
 import re
@@ -22,38 +22,38 @@ BUILD_TOOLS = {
     "xz": "xz-utils",
 }
 
-# How install_command() begins.
+# Prefix of install_command().
 INSTALL = "run: apt install "
 
-# What a guest runs of its host, which an ordinary user's PATH may lack.
+# Host programs that a guest runs, which an ordinary user's PATH may lack.
 GUEST_TOOLS = {"insmod": "kmod"}
 SBIN = "/usr/sbin:/sbin"
 
 
 def missing(tools: Mapping[str, str], path: str | None = None) -> dict[str, str]:
-    """Those programs that are not on a path, with their packages. path: if not PATH."""
+    """Return the programs that are not found, with their packages. path: search path, else PATH."""
     return {tool: package for tool, package in tools.items() if not shutil.which(tool, path=path)}
 
 
 def install_command(packages: list[str]) -> str:
-    """The command that installs packages."""
+    """Return the command that installs packages."""
     return INSTALL + " ".join(dict.fromkeys(packages))
 
 
 def lacking_guest_tools() -> dict[str, str]:
-    """Those of GUEST_TOOLS that are not here, with their packages."""
+    """Return those of GUEST_TOOLS that are not installed, with their packages."""
     return missing(GUEST_TOOLS, f"{os.environ.get('PATH', '')}:{SBIN}")
 
 
 def require_build_tools(arch: str = "um", besides: Sequence[str] = ()) -> None:
-    """Check that a kernel, and modules for it, can be compiled here.
+    """Check that a kernel, and modules for it, can be compiled on this machine.
 
     Args:
-        arch: that it is for.
-        besides: packages that are missing for another reason, to be named with those of the build.
+        arch: target of the kernel.
+        besides: other missing packages, to be named in the same error.
 
     Raises:
-        UserError: naming all that is missing and one command that installs it.
+        UserError: names all that is missing, and one command that installs it.
     """
     absent = lacking(arch) | {package: package for package in besides}
     if absent:
@@ -64,9 +64,9 @@ def require_build_tools(arch: str = "um", besides: Sequence[str] = ()) -> None:
 
 
 def lacking(arch: str = "um") -> dict[str, str]:
-    """What a build needs and is not here, with the packages that hold it."""
+    """Return what a build needs and is not installed, with the packages."""
     absent = missing(BUILD_TOOLS)
-    # Without a compiler nobody can tell; to install what is there is no harm.
+    # Without a compiler the headers cannot be checked; installing a present package does no harm.
     compiler_is_here = "gcc" not in absent
     if not (compiler_is_here and has_libc_headers()):
         absent["the C library's headers"] = "libc6-dev"
@@ -76,12 +76,13 @@ def lacking(arch: str = "um") -> dict[str, str]:
 
 
 def has_libc_headers() -> bool:
-    """Whether the compiler finds the headers of the C library, with which UML is built."""
+    """Return whether the compiler finds the headers of the C library, which UML needs."""
     return _has_header("sys/random.h")
 
 
 def has_libelf() -> bool:
-    """Whether the compiler finds libelf's headers: objtool, of every x86-64 build, needs them."""
+    """Return whether the compiler finds libelf's headers, which objtool of every x86-64 build
+    needs."""
     return _has_header("gelf.h")
 
 
@@ -91,7 +92,7 @@ def _has_header(name: str) -> bool:
 
 
 def compiler() -> str:
-    """The compiler and the linker with their versions: first line of each one's --version."""
+    """Return the first line of --version of the compiler and of the linker."""
     lines = [
         subprocess.run([tool, "--version"], text=True, capture_output=True, check=True)
         .stdout.partition("\n")[0]
@@ -102,14 +103,14 @@ def compiler() -> str:
 
 
 def compiler_is_older(told: str) -> bool:
-    """Whether gcc here is of an older series than the one that compiled a kernel, whose options for
-    modules it may not know.
+    """Return whether the installed gcc is of an older series than a kernel's compiler, whose
+    options it may not know.
 
     Args:
-        told: the kernel's compiler, as its configuration has it. "... 14.2.0": of series 14.
+        told: the kernel's compiler in its configuration, as "... 14.2.0" of series 14.
 
     Returns:
-        False where either is unknown: a build tells more.
+        False if either is unknown: a build will show it.
     """
     theirs = re.search(r"\bgcc\b.* (\d+)\.\d+\.\d+$", told)
     if theirs is None or missing({"gcc": "gcc"}):
