@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Looking for the workload that a scheduler handles worst, and shrinking it.
+"""Search for the workload that a scheduler handles worst, and shrink it.
 
-spec.py says what a hunt is, space.py what it looks among, judge.py what a candidate is worth,
-optimise.py where to look next, shrink.py makes a find small, journal.py keeps what was tried,
-find.py writes what was found, and session.py is the whole.
+spec.py decodes a hunt, space.py has the candidates, judge.py scores them, optimise.py proposes the
+next ones, shrink.py simplifies a find, journal.py records verdicts, find.py writes finds, and
+session.py runs the hunt.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What was found, as others read it and run it: a study with a claim, its results, and a page."""
+"""Write a find: a study with a claim, its results, and a page."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _TROUBLE = {
     DIFFERS: "the same run under {scheduler} gives other figures each time",
 }
 _IMPOSSIBLE = "a run under {scheduler} has figures that cannot be"
-_DIGITS = 2  # of a claim's value
+_DIGITS = 2  # significant digits of a claim's value
 
 OTHER_SEEDS = (2, 3)
 """A find is run again with these: the p99 of a hundred requests may be bad by chance."""
@@ -34,7 +34,7 @@ OTHER_SEEDS = (2, 3)
 
 @dataclass(frozen=True)
 class Written:
-    """A find's study. name: of it and of its directory. title: what was found, in a sentence."""
+    """A find's study. name: of the study and of its directory. title: the find in one sentence."""
 
     name: str
     title: str
@@ -42,9 +42,9 @@ class Written:
 
 
 def write(find: Find, spec: HuntSpec, space: Space, scheduler: str) -> Written:
-    """The study that shows a find, with the claim that it is there still.
+    """Write the study of a find, with the claim that the find still holds.
 
-    Without a scheduler the same is run beside it, so that figures have something to stand beside.
+    Under another scheduler than none, the study also runs `none` for comparison.
     """
     name = f"{spec.name}-{scheduler}-{find.kind.replace('_', '-')}-{find.number}"
     title = _sentence(find, spec).replace("{scheduler}", scheduler)
@@ -64,14 +64,15 @@ def write(find: Find, spec: HuntSpec, space: Space, scheduler: str) -> Written:
 
 
 def with_seed(written: Written, seed: int) -> str:
-    """A find's study with another seed."""
+    """Return a find's study with another seed."""
     document = toml.parse(written.text)
     document.setdefault("run", {})["seed"] = seed
     return tomli_w.dumps(document, multiline_strings=True)
 
 
 def how_bad(find: Find, spec: HuntSpec, scheduler: str, analysis: Analysis) -> float | None:
-    """How bad a find is in runs of its study, as a verdict has it; None if it has no value."""
+    """Return how bad a find is in the runs of its study, as a verdict's score; None without a
+    value."""
     for view in analysis.views:
         if view.metrics is not None and view.metrics.spec.scheduler.name == scheduler:
             scores, _ = score(view.metrics, [_objective(find, spec)])
@@ -117,7 +118,7 @@ def _claim(find: Find, spec: HuntSpec, scheduler: str, title: str) -> dict[str, 
 
 
 def _rounded(value: float, *, up: bool) -> float:
-    """To two digits, so that the claim holds."""
+    """Round to two significant digits in the direction in which the claim holds."""
     if not value:
         return value
     step = 10.0 ** (math.floor(math.log10(abs(value))) + 1 - _DIGITS)
@@ -132,11 +133,14 @@ def page(
     figures: Sequence[str],
     elsewhere: Sequence[float | None],
 ) -> str:
-    """A page on a find, in Markdown.
+    """Format the page of a find, in Markdown.
 
     Args:
-        figures: files beside it.
-        elsewhere: how bad it is with each of OTHER_SEEDS; empty of what went wrong.
+        find: the find.
+        written: its study.
+        analysis: metrics of the study's runs.
+        figures: names of the files next to the page.
+        elsewhere: its score with each of OTHER_SEEDS; empty for an error.
     """
     lines = [
         f"# {written.title}",
@@ -202,8 +206,11 @@ def _rows(scheduler: str, run: RunMetrics) -> Iterator[str]:
 
 
 def summary(finds: Mapping[str, tuple[Find, Written, Sequence[float | None]]]) -> str:
-    """The list of all finds of a hunt, in Markdown, by the names of their directories; of each how
-    bad it is with each of OTHER_SEEDS."""
+    """Format the list of all finds of a hunt, in Markdown.
+
+    Args:
+        finds: find, study and scores with OTHER_SEEDS, by name of the directory.
+    """
     lines = [
         "| find | what | worth | with other seeds | found after | tenants |",
         "|---|---|---|---|---|---|",

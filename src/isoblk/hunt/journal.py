@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a hunt has tried: a line each, so that a hunt that was ended goes on where it was."""
+"""Record each candidate and its verdict in a line, so that an interrupted hunt can be resumed."""
 
 import os
 from pathlib import Path
@@ -14,13 +14,13 @@ FORMAT = 1
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line: what determines everything that follows.
+    """The first line: the inputs that determine all later lines.
 
     Attributes:
         format: of the file.
         hunt: hash of the hunt's file without its budget.
-        scheduler: that is hunted.
-        kernel_key, modules_key: what it runs on.
+        scheduler: the scheduler under test.
+        kernel_key, modules_key: the kernel and modules of the runs.
     """
 
     format: int
@@ -37,10 +37,10 @@ class _Tried(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Journal:
-    """The file, and what it holds.
+    """The file and its verdicts.
 
     Raises:
-        UserError: it is damaged, or another hunt's.
+        UserError: the file is damaged, or of another hunt.
     """
 
     def __init__(self, path: Path, begun: Begun) -> None:
@@ -52,11 +52,11 @@ class Journal:
         self._read(begun)
 
     def get(self, candidate: Candidate) -> Verdict | None:
-        """What came of a candidate; None if it was not tried."""
+        """Return the verdict on a candidate; None if it was not tried."""
         return self._verdicts.get(candidate)
 
     def add(self, candidate: Candidate, verdict: Verdict) -> None:
-        """Keep what came of it."""
+        """Record the verdict on a candidate."""
         self._verdicts[candidate] = verdict
         self._append(_Tried(study=candidate.study, tenants=candidate.tenants, verdict=verdict))
 
@@ -68,7 +68,7 @@ class Journal:
 
     def _read(self, begun: Begun) -> None:
         lines = self._path.read_bytes().split(b"\n")
-        # What was being written when the hunt was killed is no line.
+        # A line that was cut off when the hunt was killed does not count.
         whole = lines[:-1]
         if lines[-1]:
             self._path.write_bytes(b"".join(line + b"\n" for line in whole))

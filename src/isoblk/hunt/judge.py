@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a candidate is worth: the runs of its study, and how bad each objective is in them."""
+"""Run a candidate's study and score each objective."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from isoblk.study.expand import expand
 from isoblk.study.load import parse_study
 from isoblk.study.model import Expansion
 
-# What has no end is worse than anything measured, and yet a number.
+# Score of an infinite value: finite, and above every measured one.
 WITHOUT_END = 1e6
 
 FAILED = "failed"
@@ -41,17 +41,17 @@ figures cannot be; or the same run again gave others."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a candidate.
+    """The outcome of a candidate.
 
     Attributes:
-        scores: by objective how bad it is; more is worse. An objective that has no value, or whose
-            constraints do not hold, is not there.
-        tenants: by objective of a tenant's metric, who has it.
+        scores: by objective; higher is worse. Omits an objective that has no value, or whose
+            constraints do not hold.
+        tenants: the tenant with the score, for objectives of a tenant's metric.
         trouble: one of TROUBLES, or "".
-        reason: one line on the trouble, or why it is no study; "" if all is well.
-        under_test: the id of the run under the scheduler that is hunted; "" if there is none.
-        ids: of all runs that it took.
-        cpu_s: CPU seconds of each of these, in their order.
+        reason: one line on the trouble, or on why the candidate is not a study; else "".
+        under_test: id of the run under the scheduler that is hunted, or "".
+        ids: of all runs of the candidate.
+        cpu_s: CPU seconds of each of these runs, in the same order.
     """
 
     scores: dict[str, float] = {}
@@ -64,7 +64,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Once:
-    """Submits jobs, each of which is under way once at a time, whoever asks for it."""
+    """Submit jobs so that equal jobs share one run while it is in progress."""
 
     def __init__(self, submit: Submit) -> None:
         self._submit = submit
@@ -72,7 +72,7 @@ class Once:
         self._under_way: dict[str, Future[Run]] = {}
 
     def __call__(self, job: Job) -> "Future[Run]":
-        """The job's run, to come."""
+        """Return the future run of a job."""
         with self._lock:
             if job.id in self._under_way:
                 return self._under_way[job.id]
@@ -88,14 +88,14 @@ class Once:
 
 @dataclass(frozen=True)
 class Judge:
-    """Has the runs of candidates made, and says what came of them.
+    """Run the studies of candidates and give verdicts.
 
     Attributes:
-        bench: what they are made on.
-        results: the directory of the runs.
-        submit: has a run made; the same job again gives the same run.
-        again: makes a run anew, to see whether it is the same.
-        objectives, constraints: what is looked at.
+        bench: kernel and modules of the runs.
+        results: directory of the runs.
+        submit: starts a job, or returns the future of an equal job.
+        again: runs a job anew, for a comparison with the first run.
+        objectives, constraints: the hunt's.
         modules: of the study's own schedulers.
     """
 
@@ -108,14 +108,14 @@ class Judge:
     modules: Mapping[str, Path] = field(default_factory=dict)
 
     def of(self, document: Mapping[str, Any], twice: bool = False) -> Verdict:
-        """What came of a study. A study that cannot be, and a run that fails, are verdicts too.
+        """Return the verdict on a study. An invalid study and a failed run also have a verdict.
 
         Args:
             document: the study, with one point.
-            twice: make the run under test again, and see whether it is the same.
+            twice: make the run under test again, and compare the two.
 
         Raises:
-            RunError, UserError: what no study is to blame for, such as a full disk.
+            RunError, UserError: errors that no study causes, such as a full disk.
         """
         try:
             expansion = self.expansion(document)
@@ -136,7 +136,7 @@ class Judge:
             own = next(at for at, one in enumerate(expansion.runs) if one.spec.kind == "share")
             differs = twice and not _same(runs[own], self.again(jobs[own]).result())
         except (DiskFullError, EndedError):
-            # No scheduler is to blame.
+            # Not caused by a scheduler.
             raise
         except RunError as error:
             ids = tuple(dict.fromkeys(job.id for job in jobs.values()))
@@ -149,7 +149,11 @@ class Judge:
         return msgspec.structs.replace(found, under_test=jobs[own].id)
 
     def expansion(self, document: Mapping[str, Any]) -> Expansion:
-        """The runs of a study. Raises UserError: it cannot be, or cannot be run here."""
+        """Return the runs of a study.
+
+        Raises:
+            UserError: it is invalid, or cannot run on this machine.
+        """
         study = parse_study(tomli_w.dumps(document), "candidate")
         wanted = {one.described.name for one in self.objectives}
         expansion, _ = with_modules(expand(study, wanted), self.modules)
@@ -174,13 +178,13 @@ class Judge:
         )
         analysis = analyse(ResultSet(self.results, record, list(runs)))
         (view,) = analysis.views
-        assert view.metrics is not None  # every run is there
+        assert view.metrics is not None  # all runs were made
         scores, tenants = score(view.metrics, self.objectives, self.constraints)
         return Verdict(scores=scores, tenants=tenants, ids=ids, cpu_s=cpu_s)
 
 
 def _same(run: Run, other: Run) -> bool:
-    """Whether two runs are equal in all but the time that they took on this machine."""
+    """Return whether two runs are equal except for the host time that they took."""
     return (
         _without_clock(run) == _without_clock(other)
         and run.series().equals(other.series())
@@ -195,7 +199,8 @@ def _without_clock(run: Run) -> bytes:
 def score(
     run: RunMetrics, objectives: Sequence[Objective], constraints: Sequence[Constraint] = ()
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """How bad a run is by each objective, and the tenant that has it, where it is a tenant's."""
+    """Return a run's score by each objective, and the tenant with the score for a tenant's
+    metric."""
     scores: dict[str, float] = {}
     tenants: dict[str, str] = {}
     if not all(_holds(run, one) for one in constraints):
@@ -213,13 +218,14 @@ def score(
 
 
 def worth(run: RunMetrics, name: str) -> dict[str, float]:
-    """A metric of a run: by tenant, or, of all together, by ""; empty where it has none."""
+    """Return a metric of a run by tenant, or a metric of the run under ""; empty without a
+    value."""
     metric = described(name)
     values: dict[str, float | None]
     if metric.of_tenant is not None:
         values = {one.name: metric.of_tenant(run, one) for one in run.tenants}
     else:
-        assert metric.of_run is not None  # it is of one or the other
+        assert metric.of_run is not None  # a metric is of a tenant or of the run
         values = {"": metric.of_run(run)}
     return {
         tenant: WITHOUT_END if math.isinf(value) else value

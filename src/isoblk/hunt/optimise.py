@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where to look next: an optimiser for one objective, over the choices of a space."""
+"""Propose candidates: an optimiser for one objective over the choices of a space."""
 
 import functools
 from collections.abc import Iterable
@@ -22,20 +22,22 @@ def _distribution(count: int, ordered: bool) -> BaseDistribution:
 
 
 class Optimiser:
-    """Optuna's tree-structured Parzen estimator (J. Bergstra, R. Bardenet, Y. Bengio, B. Kegl,
-    Algorithms for hyper-parameter optimization, NIPS 2011). It takes dimensions that are there
-    only for some candidates, as those of a third tenant, and numbers beside words.
+    """Optuna's tree-structured Parzen estimator.
+
+    Handles dimensions that only some candidates have, as those of a third tenant, and mixed numbers
+    and choices. Source: J. Bergstra, R. Bardenet, Y. Bengio, B. Kegl, "Algorithms for
+    hyper-parameter optimization", NIPS 2011.
 
     Args:
-        space: what is looked among.
-        seed: the same one, asked and told the same, gives the same candidates.
-        known: candidates that were tried before, and how bad they were.
+        space: the candidates.
+        seed: with equal calls of ask() and tell(), equal seeds give equal candidates.
+        known: earlier candidates and their scores.
     """
 
     def __init__(
         self, space: Space, seed: int, known: Iterable[tuple[Candidate, float]] = ()
     ) -> None:
-        # Its word on every trial is not what a user asked for.
+        # Without a line for each trial.
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._space = space
         self._study = optuna.create_study(
@@ -47,7 +49,7 @@ class Optimiser:
             self.tell(candidate, score)
 
     def ask(self) -> Candidate:
-        """A candidate that may be worse than all so far; tell() is to follow."""
+        """Return a candidate that may be worse than all before; a call of tell() must follow."""
         trial = self._study.ask()
 
         def choose(name: str, count: int, ordered: bool) -> int:
@@ -60,7 +62,7 @@ class Optimiser:
         return candidate
 
     def tell(self, candidate: Candidate, score: float) -> None:
-        """How bad a candidate is, whoever asked for it."""
+        """Record the score of a candidate, from ask() or from another source."""
         if trials := self._asked.pop(candidate, []):
             for trial in trials:
                 self._study.tell(trial, score)

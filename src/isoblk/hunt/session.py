@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A hunt from its first candidate to its last find.
 
-It goes in rounds. A round draws candidates at random, lets an optimiser for each objective look
-for worse ones, and shrinks the worst of each objective. What a find explains counts as nothing in
-the rounds that follow: they look for something else.
+A round draws random candidates, asks an optimiser for each objective for worse ones, and shrinks
+the worst candidate of each objective. In later rounds a candidate that a find explains scores zero,
+so that they find something else.
 
-Everything that decides what is tried next is seeded, or follows from what runs gave, and runs in
-virtual time give the same again: the same hunt finds the same, on any machine, with any number of
-machines side by side. So a hunt that was ended goes on by doing all again, with the journal in the
-place of the runs.
+Each choice is seeded or follows from the results of runs, and runs in virtual time are
+reproducible. The same hunt therefore has the same finds on any machine and with any number of
+parallel runs. To resume a hunt, repeat it with the verdicts of the journal instead of runs.
 """
 
 import math
@@ -28,28 +27,28 @@ from isoblk.hunt.shrink import shrink
 from isoblk.hunt.space import Candidate, Space
 from isoblk.hunt.spec import Budget, HuntSpec, Objective
 
-# Of so many candidates the run of one is made twice.
+# Of this number of candidates, one is run twice.
 _TWICE = 25
 
-# So many of the worst of former rounds an optimiser is told of.
+# Number of the worst candidates of earlier rounds that an optimiser gets.
 _KNOWN = 50
 
-# How often a round shrinks something that turns out to be a find already, before it goes on.
+# Number of times that a round shrinks a candidate to a known find before it stops.
 _AGAIN = 3
 
 
 @dataclass(frozen=True)
 class Find:
-    """What was found.
+    """A find.
 
     Attributes:
         kind: the objective's metric, or one of TROUBLES.
-        number: of the finds of its kind, from 1 on.
-        candidate: the simplest that shows it.
-        verdict: on that.
-        first: what it was found in.
-        tried, runs: candidates and runs until then, in the whole hunt.
-        shrunk_in: runs that shrinking it took.
+        number: among the finds of its kind, from 1.
+        candidate: the simplest candidate that shows it.
+        verdict: on that candidate.
+        first: the candidate before shrinking.
+        tried, runs: candidates and runs of the whole hunt until then.
+        shrunk_in: number of runs for shrinking.
     """
 
     kind: str
@@ -64,8 +63,8 @@ class Find:
 
 @dataclass
 class Spent:
-    """What a hunt has taken so far. tried: candidates. cpu_s: CPU seconds of the runs, whenever
-    they were made."""
+    """Cost of a hunt so far. tried: candidates. cpu_s: CPU seconds of the runs, also of those
+    before an interruption."""
 
     tried: int = 0
     cpu_s: float = 0.0
@@ -73,23 +72,24 @@ class Spent:
 
     @property
     def runs(self) -> int:
-        """How many different runs it took."""
+        """Return the number of distinct runs."""
         return len(self.ids)
 
 
 class Session:
-    """One hunt.
+    """A hunt.
 
     Args:
         spec: the hunt.
-        space: what it looks among.
-        scheduler: that it hunts.
-        judge: the verdict on a study, whose run under test is made twice if the second says so.
-        forget: is given the id of a run that is not needed again.
-        journal: of what was tried.
-        threads: in which candidates are tried side by side, a whole batch.
-        on_tried: hears after each batch how far the hunt is.
-        on_find: is given each find.
+        space: the candidates.
+        scheduler: the scheduler under test.
+        judge: gives the verdict on a study, whose run under test is made twice if the second
+            argument is true.
+        forget: gets the id of a run that is not needed again.
+        journal: of the verdicts.
+        threads: pool for the candidates of a batch.
+        on_tried: called after each batch with the progress.
+        on_find: called with each find.
     """
 
     def __init__(
@@ -114,14 +114,14 @@ class Session:
         self._on_tried = on_tried
         self._on_find = on_find
         self._spent = Spent()
-        # In the order in which they were tried, which is the same every time.
+        # In the order of trials, which is reproducible.
         self._verdicts: dict[Candidate, Verdict] = {}
         self._at: dict[Candidate, tuple[int, int]] = {}
         self._finds: list[Find] = []
         self._settled: dict[str, set[Candidate]] = {}
 
     def run(self, budget: Budget) -> list[Find]:
-        """Hunt until the budget is spent, or there is enough of all."""
+        """Hunt until the budget is spent, or each kind has enough finds."""
         for number in count():
             self._round(number, budget)
             if self._over(budget) or not self._wanted():
@@ -130,7 +130,7 @@ class Session:
 
     @property
     def spent(self) -> Spent:
-        """What it took so far."""
+        """Return the cost so far."""
         return self._spent
 
     def _round(self, number: int, budget: Budget) -> None:
@@ -165,7 +165,11 @@ class Session:
             self._find(kind)
 
     def _refuse_what_never_runs(self) -> None:
-        """Raises UserError: nothing that was tried so far is a study."""
+        """Check that at least one candidate was a valid study.
+
+        Raises:
+            UserError: none was.
+        """
         if not self._spent.ids:
             reason = next(iter(self._verdicts.values())).reason
             raise UserError(
@@ -174,7 +178,7 @@ class Session:
             )
 
     def _wanted(self) -> list[Objective]:
-        """The objectives of which not enough was found yet."""
+        """Return the objectives with too few finds."""
         found = Counter(find.kind for find in self._finds)
         return [one for one in self._spec.objective if found[one.metric] < self._spec.finds]
 
@@ -186,7 +190,7 @@ class Session:
         )
 
     def _try(self, candidates: Sequence[Candidate]) -> list[Verdict]:
-        """The verdicts on candidates, which are tried side by side unless they were before."""
+        """Return the verdicts on candidates, from the journal or from parallel runs."""
         fresh = [one for one in dict.fromkeys(candidates) if one not in self._verdicts]
         number = {one: len(self._verdicts) + at for at, one in enumerate(fresh)}
         new = [one for one in fresh if self._journal.get(one) is None]
@@ -196,7 +200,8 @@ class Session:
         for candidate, verdict in zip(new, judged, strict=True):
             self._journal.add(candidate, verdict)
             if verdict.under_test:
-                # What came of it is in the journal; the runs beside it serve others too.
+                # The journal has the verdict. Runs of other schedulers may serve further
+                # candidates.
                 self._forget(verdict.under_test)
         verdicts = []
         for candidate in candidates:
@@ -220,7 +225,7 @@ class Session:
         self._at[candidate] = (spent.tried, spent.runs)
 
     def _score(self, objective: Objective, candidate: Candidate) -> float:
-        """How bad a candidate is, by what is not found already."""
+        """Return the score of a candidate; the lowest score if a find explains it."""
         nothing = -WITHOUT_END if objective.described.better == "up" else 0.0
         if self._explained(objective.metric, candidate):
             return nothing
@@ -234,7 +239,8 @@ class Session:
         )
 
     def _worst(self, objective: Objective, drawn: int) -> list[tuple[Candidate, float]]:
-        """The last so many candidates, and the worst of those before, with how bad they are."""
+        """Return the last `drawn` candidates and the worst of the earlier ones, with their
+        scores."""
         every = list(self._verdicts)
         before, last = every[:-drawn] if drawn else every, every[-drawn:] if drawn else []
         scored = sorted(
@@ -246,7 +252,7 @@ class Session:
         return worst + [(one, self._score(objective, one)) for one in last]
 
     def _find(self, kind: str) -> None:
-        """Shrink the worst of a kind that no find explains, if it is bad enough."""
+        """Shrink the worst unexplained candidate of a kind, if it is bad enough for a find."""
         for _ in range(_AGAIN):
             worst = self._worst_of(kind)
             if worst is None or self._shrunk(kind, worst):
@@ -262,7 +268,7 @@ class Session:
         return max(found, key=lambda entry: entry[:2])[2] if found else None
 
     def _bad(self, kind: str, verdict: Verdict) -> float | None:
-        """How bad it is; None if that is no find."""
+        """Return the score of a verdict; None if it is too low for a find."""
         if kind in TROUBLES:
             return 1.0 if verdict.trouble == kind else None
         score = verdict.scores.get(kind)
@@ -273,9 +279,9 @@ class Session:
         return -objective.beyond if objective.described.better == "up" else objective.beyond
 
     def _shrunk(self, kind: str, first: Candidate) -> bool:
-        """Make a find of a candidate; whether it is a new one."""
+        """Make a find of a candidate. Returns whether it is a new one."""
         bad = self._bad(kind, self._verdicts[first])
-        assert bad is not None  # or it were not here
+        assert bad is not None  # checked by the caller
         bar = bad if kind in TROUBLES else _kept(bad, self._bar(kind))
         before = self._spent.runs
 
@@ -305,8 +311,11 @@ class Session:
 
 
 def _kept(bad: float, bar: float) -> float:
-    """How bad what is simpler has to be: between what is a find at all and what was found, by their
-    ratio, so that a find that is far beyond the bar does not become one that just reaches it."""
+    """Return the score that a simpler candidate must have.
+
+    It is between the bar for a find and the found score, by their ratio, so that a find far above
+    the bar does not shrink to one at the bar.
+    """
     middle = math.sqrt(bad * bar)
     return -middle if bar < 0 else middle
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From a find to the simplest study that still shows it."""
+"""Simplify a find to the simplest study that still shows it."""
 
 from collections.abc import Callable
 
@@ -7,13 +7,15 @@ from isoblk.hunt.space import Candidate, Space
 
 
 def shrink(candidate: Candidate, space: Space, shows: Callable[[Candidate], bool]) -> Candidate:
-    """The simplest candidate to be had from one by single steps, each of which still shows what it
-    did (A. Zeller, R. Hildebrandt, Simplifying and isolating failure-inducing input, IEEE
-    Transactions on Software Engineering 28, 2002: no single step is left that does).
+    """Return the simplest candidate that single steps reach, each of which still shows the find.
+
+    In the result no single step is left that does. Source: A. Zeller, R. Hildebrandt, "Simplifying
+    and isolating failure-inducing input", IEEE Transactions on Software Engineering 28, 2002.
 
     Args:
-        candidate: shows it.
-        shows: whether another one does.
+        candidate: a candidate that shows the find.
+        space: its space.
+        shows: returns whether another candidate shows the find.
     """
     while True:
         before = candidate

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a hunt looks among: candidates, each a choice of every dimension, and the studies they are.
+"""The space of a hunt: candidates, each with a choice of every dimension, and their studies.
 
-The values of a dimension stand in their order, the simplest first. So a candidate is simpler than
-another if its choices come earlier, and a find is shrunk by making them come earlier.
+The values of a dimension are ordered, the simplest first. A candidate is simpler than another if
+its choices come earlier; shrinking makes them come earlier.
 """
 
 import copy
@@ -19,12 +19,12 @@ _NAMES = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True)
 class Dimension:
-    """What a study, or a tenant, may have of one thing.
+    """One property of a study or of a tenant.
 
     Attributes:
-        name: the option's, or what its tables are about.
+        name: the option, or the subject of its tables.
         values: tables to merge, the simplest first.
-        ordered: they are numbers or sizes, so that what is between two is between them.
+        ordered: whether they are numbers or sizes, so that values can be interpolated.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A choice of each dimension, by the number of the value: of the study, and of each tenant."""
+    """Choices of each dimension, as index of the value, for the study and for each tenant."""
 
     study: tuple[int, ...]
     tenants: tuple[tuple[int, ...], ...]
@@ -42,8 +42,8 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Space:
-    """Dimensions of the study and of each tenant; how many tenants, from and to. base: what all
-    candidates have. region: bytes of the disk for those who work in sequence."""
+    """Dimensions of the study and of each tenant, and the least and greatest number of tenants.
+    base: common to all candidates. region: bytes of the disk for sequential tenants."""
 
     study: tuple[Dimension, ...]
     tenant: tuple[Dimension, ...]
@@ -52,8 +52,12 @@ class Space:
     region: int
 
     def draw(self, choose: Callable[[str, int, bool], int]) -> Candidate:
-        """A candidate. choose: gives one of so many values of what is called so, from 0 on;
-        whether they have an order."""
+        """Draw a candidate.
+
+        Args:
+            choose: gets a name, the number of values and whether they are ordered; returns an
+                index.
+        """
         study = tuple(self._choice(choose, one.name, one) for one in self.study)
         least, most = self.tenants
         count = least + (choose("tenants", most - least + 1, True) if most > least else 0)
@@ -70,7 +74,8 @@ class Space:
         return choose(name, len(one.values), one.ordered) if len(one.values) > 1 else 0
 
     def choices(self, candidate: Candidate) -> dict[str, tuple[int, int, bool]]:
-        """What draw() would have been given, by name: the choice, of how many, in order or not."""
+        """Return the choices that draw() made, by name: the index, the number of values, whether
+        they are ordered."""
         found: dict[str, tuple[int, int, bool]] = {}
         for one, choice in zip(self.study, candidate.study, strict=True):
             found[one.name] = (choice, len(one.values), one.ordered)
@@ -82,7 +87,7 @@ class Space:
         return {name: choice for name, choice in found.items() if choice[1] > 1}
 
     def document(self, candidate: Candidate, scheduler: str) -> dict[str, Any]:
-        """The study that a candidate is, as TOML has it; without claims."""
+        """Return a candidate's study, as decoded TOML without claims."""
         study: dict[str, Any] = copy.deepcopy(dict(self.base))
         for one, choice in zip(self.study, candidate.study, strict=True):
             _merge(study, one.values[choice])
@@ -104,7 +109,7 @@ class Space:
         return study
 
     def samples(self) -> Iterator[Candidate]:
-        """Candidates that together have every value of every dimension."""
+        """Yield candidates that together have every value of every dimension."""
         dimensions = (*self.study, *self.tenant)
         for turn in range(max((len(one.values) for one in dimensions), default=1)):
 
@@ -114,7 +119,7 @@ class Space:
             yield self.draw(choose)
 
     def simpler(self, candidate: Candidate, place: "Place") -> Iterator[Candidate]:
-        """What is simpler at one place, the simplest first."""
+        """Yield candidates that are simpler at one place, the simplest first."""
         if place.slot is not None and place.slot >= len(candidate.tenants):
             return
         if place.dimension is None:
@@ -139,7 +144,8 @@ class Space:
                 yield replace(candidate, tenants=tuple(tenants))
 
     def places(self, candidate: Candidate) -> list["Place"]:
-        """Where a candidate may become simpler: whole tenants first, the last before the others."""
+        """Return the places where a candidate may become simpler: whole tenants first, from the
+        last on."""
         slots = range(len(candidate.tenants))
         return [
             *(Place(slot, None) for slot in reversed(slots)),
@@ -148,8 +154,11 @@ class Space:
         ]
 
     def explains(self, find: Candidate, other: Candidate) -> bool:
-        """Whether all that makes up a find is in the other too: each of the find's tenants has one
-        of its own there, and where the find is not as simple as can be, the other is alike."""
+        """Return whether a candidate contains a find.
+
+        Each tenant of the find must match a distinct tenant of the candidate. Wherever the find is
+        not the simplest, the candidate must be equal.
+        """
         if not _has(self.study, find.study, other.study):
             return False
         return self._placed(list(find.tenants), list(other.tenants))
@@ -166,8 +175,8 @@ class Space:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a candidate may become simpler. slot: the tenant's, None for the study. dimension: its
-    number, None for the tenant as a whole."""
+    """A place where a candidate may become simpler. slot: of the tenant, None for the study.
+    dimension: its index, None for the tenant as a whole."""
 
     slot: int | None
     dimension: int | None
@@ -181,7 +190,7 @@ def _has(dimensions: Sequence[Dimension], find: Sequence[int], other: Sequence[i
 
 
 def make_space(table: SpaceTable, base: Mapping[str, Any], scheduler: str) -> Space:
-    """The space that a hunt's table is for one scheduler."""
+    """Return the space for one scheduler."""
     own = table.scheduler.get(scheduler, Dimensions())
     return Space(
         study=tuple(_dimension(name, values) for name, values in (table.study | own.study).items()),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a hunt is, as a user writes it: decoded from TOML."""
+"""A hunt as the user writes it, decoded from TOML."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +21,7 @@ Values = list[Any]
 """What a dimension may be, the simplest first. A table is merged into the study, or the tenant; any
 other value is that of the option that the dimension is called after."""
 
-# Ours: what one round and one batch may be, so that a slip of the pen is caught.
+# Upper bounds of a round and a batch, which catch typing errors.
 _ROUND = Range(0, 100_000)
 _BATCH = Range(1, 10_000)
 _TENANTS = Range(1, 64)
@@ -29,12 +29,12 @@ _FINDS = Range(1, 1_000)
 
 
 class Objective(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[[objective]]: a metric to make as bad as can be. Of a tenant's metric, without the tenant,
-    that of the tenant that has the worst.
+    """[[objective]]: a metric to drive to its worst. A tenant's metric without a tenant means the
+    worst tenant.
 
-    beyond: a find is what is at least so bad.
-    text: what a find is, in words; {scheduler} stands for its name.
-    weights: it is about weights, and no find of a scheduler that knows none.
+    beyond: least value of a find.
+    text: the find in words; {scheduler} is replaced by its name.
+    weights: whether it is about weights, and therefore skipped for a scheduler without them.
     """
 
     metric: str
@@ -44,13 +44,13 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def described(self) -> Metric:
-        """The metric itself."""
+        """Return the metric."""
         return described(self.metric)
 
 
 class Constraint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[[constraint]]: what has to hold of a run, or it is no find. metric: as of an objective, but
-    of a tenant's metric it has to hold for all."""
+    """[[constraint]]: a condition that the run of a find must meet. metric: as of an objective; a
+    tenant's metric without a tenant means all tenants."""
 
     metric: str
     op: Literal["<=", ">="]
@@ -58,8 +58,8 @@ class Constraint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Rounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[round]: how many candidates a round draws at random, and how many the optimiser chooses;
-    batch: how many it is asked for at once, which is how many may be tried side by side."""
+    """[round]: number of random candidates in a round, and number from the optimiser. batch: number
+    requested together, the bound of parallel runs."""
 
     random: int = 64
     guided: int = 64
@@ -67,27 +67,27 @@ class Rounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[budget]: when to stop looking: runs, or minutes of CPU time that they took. 0: no limit.
-    What was found until then is still shrunk."""
+    """[budget]: bounds of the hunt: runs, or minutes of their CPU time. 0: no limit. Candidates of
+    the last round are still shrunk."""
 
     runs: int = 0
     minutes: float = 0.0
 
 
 class Dimensions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[space.scheduler.NAME]: dimensions of that scheduler alone, as in [space]. One that [space]
-    has too takes its place."""
+    """[space.scheduler.NAME]: dimensions of one scheduler, as in [space]. They replace those of the
+    same name in [space]."""
 
     study: dict[str, Values] = {}
     tenant: dict[str, Values] = {}
 
 
 class SpaceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[space]: what is looked among. tenants: from how many to how many [[tenant]] tables.
+    """[space]: the candidates. tenants: least and greatest number of [[tenant]] tables.
 
-    study, tenant: by name, what a dimension of the study, or of each tenant, may be.
-    scheduler: further dimensions, or others, for that scheduler alone.
-    region: so many bytes of the disk are divided among tenants that work in sequence.
+    study, tenant: values of each dimension of the study, or of each tenant, by name.
+    scheduler: further dimensions of one scheduler, or replacements.
+    region: bytes of the disk that sequential tenants divide.
     """
 
     tenants: tuple[int, int] = (1, 3)
@@ -97,7 +97,7 @@ class SpaceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     scheduler: dict[str, Dimensions] = {}
 
 
-# What a scheduler must not do, each as bad as nobody would defend it.
+# Behaviour that no fairness definition permits.
 OBJECTIVES = (
     Objective(
         metric="denied",
@@ -125,9 +125,9 @@ OBJECTIVES = (
 
 
 class HuntSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A hunt's file. study: what all candidates have, as in a study. seed: of the drawing and of
-    the optimiser; the same seed, the same finds. finds: of each kind, after which it is not looked
-    for any more."""
+    """A hunt's file. study: common to all candidates, as in a study. seed: of the draws and the
+    optimiser; equal seeds give equal finds. finds: number of each kind after which the kind is no
+    longer searched."""
 
     name: str
     title: str = ""
@@ -144,11 +144,11 @@ class HuntSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def load_hunt(path: Path) -> HuntSpec:
-    """The hunt in a file.
+    """Read a hunt.
 
     Raises:
-        UserError: the file cannot be read, is not TOML, or is no hunt; names FILE:LINE, the field,
-            what is wrong and what is allowed.
+        UserError: the file cannot be read, is not TOML, or is not a hunt; names FILE:LINE, the
+            field, the cause and the allowed values.
     """
     text = read_text(path, "the hunt", next="name a TOML file")
     try:
