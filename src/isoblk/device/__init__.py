@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Presets held against their sources, and presets made from measurements."""
+"""Compare device presets with their sources, and make presets from measurements."""

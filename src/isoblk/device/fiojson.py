@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What fio measured on a drive: its JSON output, as figures that a preset can be held to."""
+"""Convert fio's JSON output for a drive into figures for a preset."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from isoblk.study.model import ExpectEntry, ExpectMetric
 State = Literal["fresh", "steady"]
 
 _MODES = ("read", "write", "randread", "randwrite")
-# They have one request in flight, whatever iodepth says.
+# Engines with one request in flight, whatever iodepth is.
 _SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2"})
-# The answer would not be the drive's alone, or not of one size.
+# Options with which the result is not the drive's alone, or not of one size.
 _LIMITING = (
     *("rate", "rate_iops", "rate_min", "rate_iops_min", "thinktime", "latency_target"),
     *("bsrange", "bssplit", "bs_unaligned", "zonemode", "flow", "fsync", "fdatasync"),
 )
-# From here on what counts of sequential requests is bytes, not requests.
+# From this size on, sequential throughput is in bytes, not in requests.
 _LARGE = 64 << 10
-_DIGITS = 18  # of a number that is any option's
-_SHOWN = 40  # characters of one that is none
+_DIGITS = 18  # most digits of a number
+_SHOWN = 40  # characters of a malformed number that a message shows
 
 
 class NotUsableError(Exception):
@@ -37,21 +37,22 @@ class NotUsableError(Exception):
 
 @dataclass(frozen=True)
 class FioResults:
-    """figures: of all jobs that can be used; left_out: a line a job that cannot."""
+    """figures: of all usable jobs. left_out: a line for each other job."""
 
     figures: tuple[ExpectEntry, ...]
     left_out: tuple[str, ...]
 
 
 def read_fio(path: Path, state: State) -> FioResults:
-    """The figures of a file that fio wrote with --output-format=json or json+.
+    """Read the figures of a file that fio wrote with --output-format=json or json+.
 
-    A job that read or wrote alone, directly, in blocks of one size as fast as it could gives
-    its throughput, or its mean latency where it had one request in flight.
+    A usable job reads or writes alone, with direct I/O, in blocks of one size, without a rate. It
+    gives its throughput, or its mean latency if it has one request in flight.
 
     Args:
-        state: the drive's, when random writes were measured. The others are taken for those of
-            a drive that was written in order before, as is usual.
+        path: the file.
+        state: state of the drive for random writes. All other jobs count as measured on a drive
+            that was written sequentially, as is usual.
 
     Raises:
         UserError: the file cannot be read, or is not fio's JSON.
@@ -61,7 +62,7 @@ def read_fio(path: Path, state: State) -> FioResults:
     except OSError as error:
         raise UserError(f"cannot read: {error.strerror}", where=str(path)) from None
     try:
-        # fio may print warnings ahead of the JSON.
+        # fio may print warnings before the JSON.
         document = msgspec.json.decode(data[max(0, data.find(b"{")) :])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(
@@ -92,7 +93,7 @@ def _group(job: Mapping[str, Any]) -> str:
 
 
 def _shared_groups(jobs: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Groups of more than one job. Jobs of a group run at the same time."""
+    """Return the groups of more than one job, whose jobs run at the same time."""
     names: dict[str, set[str]] = {}
     for job in jobs:
         names.setdefault(_group(job), set()).add(str(job.get("jobname")))
@@ -100,7 +101,8 @@ def _shared_groups(jobs: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def _by_job(jobs: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Without group_reporting the clones of a job (numjobs) stand one by one; with it, once."""
+    """Group the sections by job: without group_reporting each clone (numjobs) has its own
+    section."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for job in jobs:
         found.setdefault((_group(job), str(job.get("jobname"))), []).append(job)
@@ -154,7 +156,7 @@ def _figure(
 
 
 def _options(job: Mapping[str, Any], shared: object) -> dict[str, str]:
-    """The job's options over the file's. An option without a value is "1"."""
+    """Return the job's options over the file's. An option without a value is "1"."""
     both: dict[str, str] = {}
     for table in (shared, job.get("job options")):
         if isinstance(table, dict):
@@ -184,7 +186,7 @@ def _block_size(options: Mapping[str, str]) -> int:
 
 
 def _sums(sections: Sequence[object]) -> tuple[float, float, float]:
-    """Requests a second, bytes a second, and mean latency in ns, of all clones."""
+    """Return requests per second, bytes per second and mean latency in ns of all clones."""
     iops = bps = weighted = 0.0
     for section in sections:
         if not isinstance(section, dict):

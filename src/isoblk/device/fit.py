@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A device of the lab that does what a drive was measured to do.
+"""Fit a device of the lab to the measured figures of a drive.
 
-First from formulas, each figure deciding one attribute: what a request costs the controller, how
-many dies answer at once and how fast, how long a program takes, how much flash is spare. Then by
-running it: what differs is put down to the same attributes, and again.
+Formulas give a first estimate, in which each figure decides one attribute: the controller's cost of
+a request, the number and speed of dies, the time of a program operation, the spare area. Then the
+device is run, its attributes are corrected by the differences, and this is repeated.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,31 +21,31 @@ from isoblk.run.spec import DiskModel, FlashModel, VdiskDevice
 from isoblk.run.units import parse_size
 from isoblk.study.model import ExpectEntry
 
-# No flash takes so long to answer alone, no arm and platter are so fast.
+# A lone request of flash takes less than this; one of a hard disk takes more.
 _HARD_DISK_NS = 2_000_000
-# Of the lab's flash: small enough that it is made in no time. Its blocks are made smaller too,
-# so that a die has as many that collecting one is no storm.
+# Size of the flash: small, so that it is filled quickly. Its blocks are scaled down too, so that a
+# die has many and collecting one takes a small part of its time.
 _FLASH_SIZE = 8 << 30
 _BLOCKS = 256
-# What such disks have; the lab needs no memory for it.
+# A usual size; the lab needs no memory for it.
 _DISK_SIZE = 1 << 40
 _DIES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-# For each of these one that divides it.
+# Usual numbers of channels; for the number of dies, one that divides it.
 _CHANNELS = (8, 12, 6, 4)
 _PLANES = (2, 4, 8, 16)
 _LARGE = 64 << 10
-# The part of the time that a lone read takes which is the flash's own; the controller, the
-# buses and the host have the rest: what is usual, and what is looked at.
+# Fraction of a lone read's time in the flash; the rest is in the controller, the buses and the
+# host. A usual value, and the centre of the search.
 _FLASH_PART = 0.7
 _FLASH_PARTS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
-# Of a figure, when the controller is taken for what limits it.
+# Tolerance within which a figure counts as limited by the controller.
 _AT_LIMIT = 0.03
-# Beyond what is asked of it, a controller is not the limit.
+# A controller whose load is below this fraction is not the limit.
 _SPARE_TIME = 0.7
-# Less has no spare area that goes with it.
+# A lower write amplification has no spare area that causes it.
 _LEAST_AMPLIFICATION = 1.01
-_STEPS = 50  # halvings: to what a float can tell
-# What a figure may still differ by when nothing better is sought.
+_STEPS = 50  # halvings, to the precision of a float
+# Relative difference at which the search ends.
 _CLOSE = 0.005
 
 How = Literal["add", "time", "speed", "spare", "seek"]
@@ -55,9 +55,9 @@ How = Literal["add", "time", "speed", "spare", "seek"]
 class Attribute:
     """An attribute that a figure decides.
 
-    how: "add": a latency, the difference is added. "time": throughput is inverse to it.
-    "speed": throughput is in proportion to it. "spare": as the cost of garbage collection.
-    "seek": all three seek times, by the difference of what a request takes.
+    how: "add": a latency, to which the difference is added. "time": inverse to the throughput.
+    "speed": proportional to the throughput. "spare": by the cost of garbage collection. "seek": all
+    three seek times, by the difference of a request's time.
     """
 
     part: Literal["", "flash", "disk"]
@@ -67,15 +67,15 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Fit:
-    """The best device that was found, and what it does."""
+    """The best device, and its measured figures."""
 
     device: VdiskDevice
     measured: tuple[Measured, ...]
 
 
 def distance(measured: Sequence[Measured]) -> float:
-    """How far a device is from what it is fitted to: the mean square of the logarithms of the
-    ratios. 0 if that is nothing."""
+    """Return the mean square of the logarithms of the ratios of model and source. 0 without
+    figures."""
     off = [log(one.value / one.expect.value) ** 2 for one in measured if one.expect.fitted]
     return sum(off) / max(1, len(off))
 
@@ -86,10 +86,12 @@ def refine(
     measure: Callable[[VdiskDevice], Sequence[Measured]],
     rounds: int,
 ) -> Fit:
-    """Measure the device and set right what differs, at most `rounds` times.
+    """Measure the device and correct its attributes, at most `rounds` times.
 
     Args:
-        measure: what a device does, in the order of `expect`.
+        device: the first estimate.
+        expect: the figures of the source.
+        measure: measures a device, in the order of `expect`.
         rounds: 0 only measures.
     """
     best = now = Fit(device, tuple(measure(device)))
@@ -105,7 +107,7 @@ def refine(
     return best
 
 
-# ---- what decides what ---------------------------------------------------------------
+# ---- attributes of figures -----------------------------------------------------------
 
 
 def _depth(entry: ExpectEntry) -> int:
@@ -117,7 +119,7 @@ def _block(entry: ExpectEntry) -> int:
 
 
 def _small(entry: ExpectEntry) -> bool:
-    """Does it count requests rather than bytes?"""
+    """Return whether the figure counts requests rather than bytes."""
     return entry.metric == "iops" and _block(entry) < _LARGE
 
 
@@ -126,30 +128,30 @@ def _of(expect: Sequence[ExpectEntry], *modes: str) -> list[ExpectEntry]:
 
 
 def _deepest(entries: Sequence[ExpectEntry]) -> ExpectEntry | None:
-    """The figure of throughput with most requests in flight."""
+    """Return the throughput with most requests in flight."""
     rates = [entry for entry in entries if not entry.metric.startswith("lat_")]
     return max(rates, key=_depth, default=None)
 
 
 def _stream(entries: Sequence[ExpectEntry]) -> ExpectEntry | None:
-    """The figure of bandwidth with most requests in flight; of requests if there is none."""
+    """Return the bandwidth with most requests in flight, or the throughput if there is none."""
     return _deepest([one for one in entries if not _small(one)]) or _deepest(entries)
 
 
 def _lone(entries: Sequence[ExpectEntry]) -> ExpectEntry | None:
-    """The latency of small requests that come one at a time."""
+    """Return the latency of small requests with one in flight."""
     found = [
         entry
         for entry in entries
         if entry.metric.startswith("lat_") and _depth(entry) == 1 and _block(entry) < _LARGE
     ]
-    # Of random ones if there are such: sequential ones may be read ahead.
+    # Random requests first: sequential ones may be read ahead.
     return min(found, key=lambda entry: not entry.rw.startswith("rand"), default=None)
 
 
 def attributes(device: VdiskDevice, every: Sequence[ExpectEntry]) -> dict[int, Attribute]:
-    """Which attribute each figure decides, by its place; some decide none, and no figure that is
-    not fitted does."""
+    """Return the attribute of each figure, by index. Figures that are not fitted, and some others,
+    have none."""
     expect = [entry for entry in every if entry.fitted]
     found: list[tuple[ExpectEntry | None, Attribute]]
     if device.model == "disk":
@@ -177,7 +179,7 @@ def _flash_attributes(
     reads, writes = _deepest(_of(expect, "randread")), _deepest(_of(expect, "randwrite"))
 
     def limited(entry: ExpectEntry) -> bool:
-        """Is it what the controller can do?"""
+        """Return whether the controller limits the figure."""
         return abs(entry.value * flash.cmd_ns / 1e9 - 1) < _AT_LIMIT
 
     found: list[tuple[ExpectEntry | None, Attribute]] = [
@@ -213,7 +215,7 @@ def _turned(fit: Fit, chosen: dict[int, Attribute]) -> VdiskDevice:
 
 
 def _new_values(part: msgspec.Struct, attribute: Attribute, one: Measured) -> dict[str, int]:
-    """What the attribute, or those that go with it, must be for the figure to come out."""
+    """Return the values of the attribute, and of those coupled to it, that give the figure."""
     old = getattr(part, attribute.name)
     ratio = one.value / one.expect.value
     match attribute.how:
@@ -236,18 +238,18 @@ def _new_values(part: msgspec.Struct, attribute: Attribute, one: Measured) -> di
 
 
 def _each_ns(entry: ExpectEntry, value: float) -> float:
-    """What a request takes, by a latency or by how many there are in a second."""
+    """Return the time of a request, from a latency or a rate."""
     return value if entry.metric.startswith("lat_") else _block(entry) * 1e9 / _bps_of(entry, value)
 
 
-# ---- the first guess -----------------------------------------------------------------
+# ---- first estimate ------------------------------------------------------------------
 
 
 def estimate(expect: Sequence[ExpectEntry]) -> VdiskDevice:
-    """A device that should do what the figures say, from formulas alone.
+    """Estimate a device from the figures, by formulas alone.
 
     Raises:
-        UserError: no random read, or too few figures to tell.
+        UserError: there is no random read, or there are too few figures.
     """
     expect = [entry for entry in expect if entry.fitted]
     if not _of(expect, "randread"):
@@ -275,7 +277,7 @@ def _disk(expect: Sequence[ExpectEntry]) -> VdiskDevice:
         model="disk",
         size=_DISK_SIZE,
         queue_depth=32,
-        # Only a cache lets a write end sooner than the arm can get there.
+        # Only a cache completes a write before the arm can reach its position.
         write_cache=bool(write and read and write.value < 0.7 * read.value),
         disk=msgspec.structs.replace(usual, outer_bps=round(outer), inner_bps=round(outer / 2)),
     )
@@ -287,10 +289,10 @@ def _flash(expect: Sequence[ExpectEntry], alone_ns: float) -> VdiskDevice:
     channels = next(one for one in _CHANNELS if dies % one == 0)
     streams = {rw: _stream(_of(expect, rw)) for rw in ("read", "write")}
     fastest = max((_bps(one) for one in streams.values() if one), default=0.0)
-    # A channel with half its time to spare is never the limit.
+    # A channel that is idle half of the time does not limit.
     bus_bps = max(usual.bus_bps, round(2 * fastest / channels))
     pages = [planes * usual.page_size for planes in _PLANES]
-    # All planes of a die read at once, and sequential reads need what they do together.
+    # All planes of a die read in parallel, and sequential reads need their combined bandwidth.
     row = next(
         (row for row in pages if dies * row >= 1.2 * fastest * (read_ns / 1e9 + row / bus_bps)),
         pages[-1],
@@ -307,13 +309,13 @@ def _flash(expect: Sequence[ExpectEntry], alone_ns: float) -> VdiskDevice:
         spare=spare,
         read_ns=max(1, read_ns - bus_ns),
         program_ns=program_ns,
-        # Smaller blocks are erased more often: the same time for as many pages.
+        # Smaller blocks are erased more often; keep the erase time per page.
         erase_ns=usual.erase_ns * block_pages // usual.block_pages,
         bus_bps=bus_bps,
         cmd_ns=cmd_ns,
         read_latency_ns=max(0, round(alone_ns - read_ns - cmd_ns)),
         write_latency_ns=max(0, round(write.value - cmd_ns)) if write else usual.write_latency_ns,
-        # As a study shall find it.
+        # State at the begin of a study.
         precondition="random" if any(one.state == "steady" for one in expect) else "sequential",
     )
     read_bps = round(_bps(streams["read"])) if streams["read"] else 0
@@ -321,7 +323,8 @@ def _flash(expect: Sequence[ExpectEntry], alone_ns: float) -> VdiskDevice:
 
 
 def _reading(expect: Sequence[ExpectEntry], alone_ns: float) -> tuple[int, int, int]:
-    """How many dies, how long each has a read, transfer included, and what a command costs."""
+    """Return the number of dies, the time of a read in a die with its transfer, and the cost of a
+    command."""
     usual = FlashModel()
     small = [entry for entry in expect if _small(entry)]
     reads = _of(small, "randread")
@@ -336,21 +339,22 @@ def _reading(expect: Sequence[ExpectEntry], alone_ns: float) -> tuple[int, int, 
         and random_reads(_depth(busiest), dies, alone_ns - read_ns, read_ns)
         < most * (1 + _AT_LIMIT)
     )
-    # A command that comes alone takes its controller's time too.
+    # A lone command also takes its controller's time.
     lone = _lone(_of(expect, "randwrite", "write"))
     shortest = min(alone_ns, lone.value) if lone else alone_ns
     at_limit = 1e9 / most
-    # The dies' limit if they have one near what was measured, else the controller's.
+    # The dies' limit if they have one near the measured value, else the controller's.
     if of_dies or at_limit > shortest / 2:
         return dies, read_ns, round(min(_SPARE_TIME * at_limit, shortest / 2))
     return dies, read_ns, round(at_limit)
 
 
 def _writing(expect: Sequence[ExpectEntry], rows: int) -> tuple[int, int]:
-    """How long a program takes, and how much flash is spare, per mille.
+    """Return the time of a program operation, and the spare area in per mille.
 
     Args:
-        rows: bytes that all dies program together.
+        expect: the figures.
+        rows: bytes that all dies program in parallel.
     """
     usual = FlashModel()
     stream, scattered = _stream(_of(expect, "write")), _deepest(_of(expect, "randwrite"))
@@ -364,13 +368,13 @@ def _writing(expect: Sequence[ExpectEntry], rows: int) -> tuple[int, int]:
 
 
 def _spare(amplification: float) -> int:
-    """The attribute for which garbage collection costs so much."""
+    """Return the spare area, per mille, that gives a write amplification."""
     allowed = limits.FLASH["spare"]
     return min(allowed.high, max(1, round(spare_for(amplification) * 1000)))
 
 
 def _bps(entry: ExpectEntry) -> float:
-    """Bytes a second of a figure of throughput."""
+    """Return a throughput in bytes per second."""
     return _bps_of(entry, entry.value)
 
 
@@ -379,8 +383,8 @@ def _bps_of(entry: ExpectEntry, value: float) -> float:
 
 
 def _dies(reads: Sequence[ExpectEntry], alone_ns: float, most: float) -> tuple[int, int]:
-    """How many dies, and how long each reads, so that random reads come nearest to all the
-    figures, when the controller lets at most so many a second through."""
+    """Return the number of dies and the time of a read that fit the random reads best, with a
+    controller that admits at most `most` per second."""
 
     def error(choice: tuple[int, float]) -> float:
         dies, part = choice
@@ -389,7 +393,7 @@ def _dies(reads: Sequence[ExpectEntry], alone_ns: float, most: float) -> tuple[i
             min(most, random_reads(_depth(one), dies, alone_ns - read_ns, read_ns)) for one in reads
         )
         off = (log(rate / one.value) for rate, one in zip(rates, reads, strict=True))
-        # Where the figures do not tell: what is usual, and no more dies than needed.
+        # If the figures do not decide: the usual fraction, and no more dies than needed.
         return sum(one**2 for one in off) + 0.02 * log(part / _FLASH_PART) ** 2 + 1e-5 * dies
 
     dies, part = min(((dies, part) for dies in _DIES for part in _FLASH_PARTS), key=error)
@@ -397,12 +401,11 @@ def _dies(reads: Sequence[ExpectEntry], alone_ns: float, most: float) -> tuple[i
 
 
 def random_reads(depth: int, dies: int, delay_ns: float, read_ns: float) -> float:
-    """Reads a second of `depth` in flight over `dies` of which each reads one at a time, and a
-    delay that all have at the same time.
+    """Return the reads per second with `depth` in flight over `dies` that read one at a time each,
+    and a delay that all reads share in parallel.
 
-    A die that is busy for a part u of the time, always for as long, has u + u^2 / (2 (1 - u))
-    reads with it (Pollaczek and Khinchine, for arrivals at random); those of all dies and those
-    in the delay are the depth.
+    A die with utilisation u and constant service time has u + u^2 / (2 (1 - u)) reads (Pollaczek
+    and Khinchine, for random arrivals). The reads in all dies and in the delay add up to the depth.
     """
     low, high = 0.0, 1.0
     for _ in range(_STEPS):

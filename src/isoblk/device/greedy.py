@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What greedy garbage collection costs under random writes, from the flash's spare area.
+"""Write amplification of greedy garbage collection under random writes, from the spare area.
 
-The source of both: P. Desnoyers, "Analytic Modeling of SSD Write Performance", SYSTOR 2012, in
-the limit of large blocks, where greedy collection and that of the oldest block cost the same:
-the fraction u of a collected block that is still valid solves (u - 1) / ln u = 1 / (1 + spare).
+Source: P. Desnoyers, "Analytic Modeling of SSD Write Performance", SYSTOR 2012. In the limit of
+large blocks, greedy collection and collection of the oldest block cost the same: the fraction u of
+valid pages in a collected block solves (u - 1) / ln u = 1 / (1 + spare).
 """
 
 from math import log
 
-_STEPS = 60  # halvings: below the precision of a float
+_STEPS = 60  # halvings, below the precision of a float
 
 
 def write_amplification(spare: float) -> float:
-    """Flash pages programmed for each that the host writes, uniformly at random, at steady
-    state.
+    """Return the flash pages programmed per page that the host writes, uniformly at random, in
+    steady state.
 
     Args:
-        spare: flash beyond the size, relative to it; above 0.
+        spare: flash beyond the size, relative to the size; above 0.
     """
     used = 1 / (1 + spare)
     low, high = 0.0, 1.0
@@ -30,7 +30,7 @@ def write_amplification(spare: float) -> float:
 
 
 def spare_for(amplification: float) -> float:
-    """The spare area with which writes are amplified so; the inverse of the above.
+    """Return the spare area that gives a write amplification; the inverse of write_amplification().
 
     Args:
         amplification: above 1.
@@ -39,5 +39,6 @@ def spare_for(amplification: float) -> float:
 
 
 def _used(valid: float) -> float:
-    """The part of the flash that holds data when collected blocks hold `valid` of theirs."""
+    """Return the fraction of the flash with data when collected blocks have the fraction
+    `valid`."""
     return (valid - 1) / log(valid) if 0 < valid < 1 else float(valid >= 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures of io.cost's database of drives, as a preset can be held to them."""
+"""Convert io.cost's database of drives into figures for a preset."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -8,8 +8,8 @@ from isoblk.machine.iocost_hwdb import Known
 from isoblk.run.spec import RwMode
 from isoblk.study.model import ExpectEntry, ExpectMetric
 
-# As the kernel's iocost_coef_gen.py (tools/cgroup) measures them. Its one block of 128 MiB reaches
-# the drive in pieces of about a MiB, all at once.
+# Loads of the kernel's iocost_coef_gen.py (tools/cgroup). Its block of 128 MiB reaches the drive as
+# concurrent requests of about a MiB.
 _LOADS: Mapping[str, tuple[RwMode, str, int]] = {
     "rbps": ("read", "1m", 32),
     "rseqiops": ("read", "4k", 64),
@@ -19,15 +19,16 @@ _LOADS: Mapping[str, tuple[RwMode, str, int]] = {
     "wrandiops": ("randwrite", "4k", 64),
 }
 _SMALL = 4096
-# Random writes as fast as a stream were measured on a drive with free blocks.
+# Random writes at this fraction of sequential ones were measured on a drive with free blocks.
 _NO_COLLECTION = 0.95
 
 
 def expect_entries(known: Known, file: str) -> tuple[ExpectEntry, ...]:
-    """The figures as rows of a preset: four that the model is fitted to, and two that tell.
+    """Return the figures as rows of a preset: four for the fit, and two to judge it.
 
     Args:
-        file: the name of the database, for the source.
+        known: the drive's figures.
+        file: name of the database, for the source.
     """
     steady = known.figures["wrandiops"] * _SMALL < _NO_COLLECTION * known.figures["wbps"]
     state: Literal["fresh", "steady"] = "steady" if steady else "fresh"
@@ -44,7 +45,7 @@ def expect_entries(known: Known, file: str) -> tuple[ExpectEntry, ...]:
                 bs=bs,
                 iodepth=iodepth,
                 state=state if rw == "randwrite" else "fresh",
-                # A model's small request in sequence costs what any small one does.
+                # In the model, a small sequential request costs the same as a random one.
                 fitted=not name.endswith("seqiops"),
             )
         )

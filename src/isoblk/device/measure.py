@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a device of the lab does, beside what its source says. Each figure is measured in a run."""
+"""Measure a device of the lab: one run for the figures of each load."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -43,12 +43,12 @@ UNFITTED_WRITE_P99 = 2
 """The same of a 99th percentile of writes: it is that of the stalls, which drives time freely."""
 
 _MS = 1_000_000
-# (warm-up, measured time) in ns: at least a thousand requests of a flash disk at iodepth 1,
-# and of a hard disk some hundred; garbage collection takes longer to have its mean.
+# (warm-up, measured time) in ns: at least a thousand requests of a flash disk at iodepth 1, some
+# hundred of a hard disk; garbage collection needs longer to reach its mean.
 _TIMES = {"fixed": (20 * _MS, 100 * _MS), "flash": (50 * _MS, 200 * _MS)}
 _COLLECTION_TIMES = (200 * _MS, 1_000 * _MS)
 _HARD_DISK_TIMES = (2_000 * _MS, 20_000 * _MS)
-# What a scheduler has for a hardware queue: the kernel's default, and the most that it takes.
+# Scheduler tags of a hardware queue: the kernel's default, and the maximum.
 _SCHEDULER_TAGS, _SCHEDULER_TAGS_MAX = 256, 2048
 
 
@@ -61,12 +61,12 @@ class Measured:
 
     @property
     def error(self) -> float:
-        """Of the model, relative to the source; 0.05 is 5 % too much."""
+        """Return the model's error relative to the source; 0.05 is 5 % too much."""
         return self.value / self.expect.value - 1
 
     @property
     def allowed(self) -> tuple[float, float]:
-        """The least and the greatest error that is within the tolerance."""
+        """Return the least and the greatest error within the tolerance."""
         metric = self.expect.metric
         if self.expect.fitted:
             most = TAIL_TOLERANCE if metric in ("lat_p99_ns", "lat_p99_9_ns") else TOLERANCE
@@ -77,13 +77,13 @@ class Measured:
 
     @property
     def ok(self) -> bool:
-        """Whether the error is within the tolerance."""
+        """Return whether the error is within the tolerance."""
         least, most = self.allowed
         return least <= self.error <= most
 
     @property
     def fails(self) -> bool:
-        """Whether the model was made to meet it, and does not."""
+        """Return whether the model was fitted to the figure, and misses it."""
         return self.expect.fitted and not self.ok
 
 
@@ -97,11 +97,14 @@ def measure(
     """Measure each figure. Figures of one load are of one run.
 
     Args:
-        executor: where runs are made.
-        on_end: called when one has ended, in whichever thread.
+        device: the device.
+        expect: the figures.
+        bench: kernel and modules of the runs.
+        executor: makes the runs.
+        on_end: called in any thread when a run ends.
 
     Raises:
-        UserError: a figure that cannot be measured.
+        UserError: a figure cannot be measured.
         RunError: a run failed.
     """
     loads: dict[bytes, tuple[RunSpec, list[int]]] = {}
@@ -128,11 +131,13 @@ def measure(
 
 
 def make_spec(device: Device, expect: ExpectEntry) -> RunSpec:
-    """The run that measures a figure: a tenant, and one that competes with it if the figure has a
-    load beside it, the device in the state of which the source speaks.
+    """Return the run that measures a figure.
+
+    It has a tenant and, if the figure has a competing load, a second one, on the device in the
+    source's state.
 
     Raises:
-        UserError: the figure's load cannot be made.
+        UserError: the figure's load is not possible.
     """
     try:
         size = parse_size(expect.size)
@@ -157,7 +162,7 @@ def make_spec(device: Device, expect: ExpectEntry) -> RunSpec:
             next=f"{_SCHEDULER_TAGS_MAX} at most",
         )
     if expect.beside is not UNSET and isinstance(found, VdiskDevice):
-        # Nothing waited for a tag on the source's host: each CPU had a hardware queue of its own.
+        # On the source's host no request waited for a tag: each CPU had its own hardware queue.
         found = msgspec.structs.replace(found, queue_depth=max(found.queue_depth, in_flight))
     return RunSpec(
         kind="share",
@@ -185,11 +190,11 @@ def make_spec(device: Device, expect: ExpectEntry) -> RunSpec:
 def _workload(
     load: ExpectEntry | ExpectLoad, what: str, place: int, size: int = 0, cputime_ns: int = 0
 ) -> Workload:
-    """The load of a figure as a tenant has it, the place-th of a run.
+    """Return the load of a figure for tenant number `place` of a run.
 
     Raises:
-        UserError: it cannot be made.
-        ValueError: its block size is none.
+        UserError: the load is not possible.
+        ValueError: its block size is malformed.
     """
     for name, value, allowed in (
         ("iodepth", load.iodepth, IODEPTH),
@@ -211,10 +216,10 @@ def _workload(
 
 
 def _times(device: Device, expect: ExpectEntry) -> tuple[int, int]:
-    """Warm-up and measured time, whole ms.
+    """Return warm-up and measured time, in whole ms.
 
     Raises:
-        ValueError: they are not.
+        ValueError: they are not whole ms.
     """
     model = device.model if isinstance(device, VdiskDevice) else "fixed"
     warmup, runtime = _TIMES.get(model, _HARD_DISK_TIMES)
@@ -231,7 +236,7 @@ def _times(device: Device, expect: ExpectEntry) -> tuple[int, int]:
 
 
 def in_state(device: Device, expect: ExpectEntry) -> Device:
-    """The device as the load finds it. Only flash remembers what was written before."""
+    """Return the device in the state before the load. Only flash depends on earlier writes."""
     if not isinstance(device, VdiskDevice) or device.model != "flash":
         return device
     if expect.state == "steady":
@@ -244,10 +249,10 @@ def in_state(device: Device, expect: ExpectEntry) -> Device:
 
 
 def figure(run: Run, expect: ExpectEntry) -> float:
-    """The run's value of the figure's metric, all data ops of its load together.
+    """Return the figure's metric of a run, over all data operations of its load.
 
     Raises:
-        RunError: nothing was measured.
+        RunError: no request was measured.
     """
     tenant = next(one for one in run.record.tenants if one.name == "load")
     data = [totals for op, totals in tenant.ops.items() if op != "flush"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a preset is made of: its attributes with their units, its state, and its figures."""
+"""Show a preset: its attributes with their units, its state, and its figures."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ LIST_KEY = (
     "written: to a flash drive before the first request. in order: once, all of it;"
     "\nat random: again and again, until its throughput no longer changed."
 )
-# What is no size, rate or time, by name; a count has no unit.
+# Units of attributes whose names have none, by name; a count has no unit.
 _UNITS = {
     "jitter": "per mille",
     "net_spread": "per mille",
@@ -43,10 +43,10 @@ _SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute of a device as a study sets it.
+    """An attribute of a device, as a study sets it.
 
-    name: as "flash.read_ns". value: as the model has it. unit: of the value; empty for a
-    count, a choice or a switch. text: the value as a person reads it, with its unit.
+    name: as "flash.read_ns". value: the model's. unit: of the value; empty for a count, a choice or
+    a switch. text: the value for reading, with its unit.
     """
 
     name: str
@@ -56,14 +56,14 @@ class Attribute:
 
 
 def kind(device: Device) -> str:
-    """The model: "vdisk flash"."""
+    """Return the model, as "vdisk flash"."""
     if isinstance(device, VdiskDevice):
         return f"vdisk {device.model}"
     return "null_blk" if isinstance(device, NullBlkDevice) else "host"
 
 
 def state(device: Device) -> str:
-    """What was written before the first request; empty if the device does not remember."""
+    """Return what was written before the first request; "" if the device has no such state."""
     if not isinstance(device, VdiskDevice) or device.model != "flash":
         return ""
     full = device.flash.fill
@@ -72,14 +72,15 @@ def state(device: Device) -> str:
 
 
 def written(device: Device) -> str:
-    """The state in two words, as LIST_KEY explains them; empty if the device does not remember."""
+    """Return the state in two words, which LIST_KEY explains; "" if the device has no such
+    state."""
     if not isinstance(device, VdiskDevice) or device.model != "flash":
         return ""
     return _WRITTEN[device.flash.precondition]
 
 
 def attributes(device: Device) -> Iterator[Attribute]:
-    """All attributes that the model in use looks at, in the order of the reference."""
+    """Yield all attributes of the model in use, in the order of the reference."""
     yield from _attributes(device, "", device.model if isinstance(device, VdiskDevice) else "")
 
 
@@ -125,7 +126,7 @@ def _time(value: int) -> str:
 
 
 def record(name: str, preset: Preset, device: Device) -> dict[str, object]:
-    """The preset as JSON has it."""
+    """Return the JSON document of a preset."""
     return {
         "preset": name,
         "title": preset.title,
@@ -140,7 +141,7 @@ def record(name: str, preset: Preset, device: Device) -> dict[str, object]:
 
 
 def attribute_table(device: Device) -> Table:
-    """A row an attribute."""
+    """Return a table with a row for each attribute."""
     shown = Table("attribute", box=None, pad_edge=False)
     shown.add_column("value", justify="right", no_wrap=True)
     for one in attributes(device):
@@ -149,7 +150,7 @@ def attribute_table(device: Device) -> Table:
 
 
 def size_note(device: Device) -> str:
-    """Why a flash drive's model is smaller than the drive; empty of other devices."""
+    """Return why a flash drive's model is smaller than the drive; "" for other devices."""
     if not isinstance(device, VdiskDevice) or device.model != "flash":
         return ""
     return (
@@ -159,7 +160,8 @@ def size_note(device: Device) -> str:
 
 
 def expect_table(expect: tuple[ExpectEntry, ...]) -> Table:
-    """A row a figure: the load, what the source says of the drive, and where."""
+    """Return a table with a row for each figure: the load, the source's value, and its place
+    there."""
     shown = Table("figure", "load", "state", box=None, pad_edge=False)
     shown.add_column("published", justify="right", no_wrap=True)
     shown.add_column("source")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures as a person reads them, and a preset as TOML."""
+"""Format figures as text, and a preset as TOML."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -13,11 +13,11 @@ from isoblk.run.spec import VdiskDevice
 from isoblk.study.model import ExpectEntry, ExpectMetric
 from isoblk.toml import written
 
-_INTEGER_DIGITS = 100  # from here on a figure needs no decimals
+_INTEGER_DIGITS = 100  # from here on a figure has no decimals
 
 
 def figure(value: float, metric: ExpectMetric) -> str:
-    """A value of a metric with its unit: 279,500 IOPS, 3,200 MB/s, 85.0 µs."""
+    """Format a value of a metric with its unit: 279,500 IOPS, 3,200 MB/s, 85.0 µs."""
     if metric == "iops":
         return f"{value:,.0f} IOPS"
     if metric == "bps":
@@ -30,8 +30,10 @@ def _number(value: float) -> str:
 
 
 def tables(measured: Mapping[str, Sequence[Measured]]) -> Iterator[Table]:
-    """Source against model: the figures that the model was fitted to, and apart from them those
-    that say how far to trust it. A row a figure, by the preset's name."""
+    """Yield tables of source against model, with a row for each figure, by the preset's name.
+
+    The first has the figures of the fit, the second those that judge it.
+    """
     for fitted, title in ((True, "fitted"), (False, "not fitted")):
         chosen = {
             name: [one for one in figures if one.expect.fitted == fitted]
@@ -63,7 +65,7 @@ def _table(title: str, measured: Mapping[str, Sequence[Measured]]) -> Table:
 
 
 def preset_toml(title: str, source: str, device: VdiskDevice, expect: Sequence[ExpectEntry]) -> str:
-    """A preset's file. Of the attributes of every model only those that are not as usual."""
+    """Return a preset's file, without attributes at their defaults."""
     usual = VdiskDevice()
     common: dict[str, object] = {"driver": "vdisk", "model": device.model, "size": device.size}
     for name in device.__struct_fields__:
