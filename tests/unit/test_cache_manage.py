@@ -38,7 +38,7 @@ def test_a_name_that_device_mapper_or_attach_cannot_use_is_refused(
 
 def test_a_name_that_is_taken_is_refused(mapper: FakeMapper) -> None:
     make_cache(mapper)
-    with pytest.raises(UserError, match="there is a device-mapper device 'fast'"):
+    with pytest.raises(UserError, match="the device-mapper device 'fast' exists"):
         manage.refuse_name("fast", mapper)
 
 

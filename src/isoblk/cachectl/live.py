@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A cache that is in use: attached, changed, cleaned and taken away.
+"""Attach, change, clean and delete a cache in use.
 
-What a cache still has to write to its origin is known for sure only while the device is suspended:
-a write that was under way when the mode changed becomes dirty when it ends. So a cache is taken
-away in a suspension in which nothing was found dirty. Its new table is loaded within, too; one that
-waited for a later resume, whoever makes it, could take dirty blocks out of sight.
+The dirty blocks of a cache are known for certain only while the device is suspended: a write in
+flight during a change of mode becomes dirty when it completes. A cache is therefore removed within
+a suspension that found no dirty block. Its new table is loaded within the same suspension: a table
+that waits for a later resume by another program could make dirty blocks unreachable.
 
-Whatever goes wrong, an interrupt included, each function leaves a device that is not suspended and
-has no table waiting, and the cache as it was or, if that was done, as it was to be. File systems
-are not frozen: who writes meanwhile waits, and no more is needed.
+After any error or interrupt, the device is not suspended and has no inactive table, and the cache
+is either as before or fully changed. File systems are not frozen: writes wait during the
+suspension, and no more is needed.
 """
 
 import time
@@ -35,12 +35,12 @@ from isoblk.machine.mapper import Mapper
 from isoblk.run.spec import Options
 
 _POLL_S = 0.2
-# Looks at a cache in a row that see nothing cleaned: a minute.
+# Consecutive polls without a cleaned block before clean() fails: a minute.
 _PATIENCE = 300
-# Suspensions until nothing is dirty. Two do, unless somebody else changes the mode or looks at the
-# device meanwhile, as udev does.
+# Suspensions until no block is dirty. Two are enough unless another program changes the mode, or
+# opens the device as udev does.
 _TRIES = 10
-# For each thing that has to be put back.
+# Attempts to restore each property.
 _INSISTENCE = 3
 
 Told = Callable[[int, int], None]
@@ -52,18 +52,19 @@ def _silent(done: int, total: int) -> None:
 
 
 def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
-    """Put a cache in the place of a device-mapper device's table, while it is in use.
+    """Replace a device-mapper device's table by a cache of it, while the device is in use.
 
-    Until the swap nothing changes for its users, and if it fails the device is as it was.
+    Users notice nothing until the swap. If it fails, the device is as before.
 
     Args:
         name: the device.
-        ssd: found fit.
-        line: what cache.
+        ssd: an SSD that was checked.
+        line: the cache's options.
         mapper: dmsetup.
 
     Raises:
-        UserError: it is no such device, or is a cache. RunError: the kernel refuses.
+        UserError: there is no such device, or it is a cache.
+        RunError: the kernel refuses.
     """
     if name not in names(mapper):
         raise UserError(
@@ -72,8 +73,8 @@ def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
         )
     below = f"{name}{ORIGIN_SUFFIX}"
     if below in names(mapper):
-        raise UserError(f"there is a device-mapper device {below!r}", next="remove or rename it")
-    # Without the keys dm-crypt would get another one.
+        raise UserError(f"the device-mapper device {below!r} exists", next="remove or rename it")
+    # Without the keys, dm-crypt would get another key.
     former = mapper("table", "--showkeys", name).rstrip("\n")
     rows = [row.split() for row in former.splitlines() if row.strip()]
     if any(row[2] == TARGET for row in rows):
@@ -92,20 +93,20 @@ def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
         attached = _detach(name, former, mapper)
         if not isinstance(error, RunError):
             raise
-        # It may have failed after all was done.
+        # The command may have failed after the change was complete.
         if not attached:
             raise refused(error, name, ssd) from None
     return find(name, mapper)
 
 
 def _detach(name: str, former: str, mapper: Mapper) -> bool:
-    """Undo what an attach that failed has done; but whether the cache is there and works: then
-    leave it."""
+    """Undo a failed attach, unless the cache is attached and works. Returns whether it is
+    attached."""
     with _putting_back(name, mapper) as stubborn:
         if _is_cache(name, stubborn):
             if not _suspended(name, stubborn):
                 return True
-            # It never began, so nobody has written to it.
+            # The cache never took effect, so it has no dirty blocks.
             stubborn("load", name, table=former)
         else:
             stubborn("clear", name)
@@ -115,12 +116,12 @@ def _detach(name: str, former: str, mapper: Mapper) -> bool:
 
 
 def edit(name: str, options: Options, personality: Personality, mapper: Mapper) -> State:
-    """Change a live cache: all that is asked for, or nothing.
+    """Change a live cache: all options, or none.
 
     Args:
         name: the cache.
-        options: mode, policy, and numbers of the target's.
-        personality: whose words for modes and policies are understood.
+        options: mode, policy, and numbers of the target.
+        personality: its words for modes and policies are accepted.
         mapper: dmsetup.
 
     Raises:
@@ -154,15 +155,15 @@ def edit(name: str, options: Options, personality: Personality, mapper: Mapper) 
 
 
 def _values(name: str, mapper: Mapper) -> dict[str, str]:
-    """All that a message can change, as it is."""
+    """Return the current value of each option that a message can change."""
     state = find(name, mapper)
     numbers = {option: str(value) for option, value in limits(name, mapper).items()}
     return {"mode": state.mode, "policy": state.policy, **numbers}
 
 
 def _change(name: str, now: dict[str, str], wanted: dict[str, str], mapper: Mapper) -> None:
-    """In an order in which no low mark is above its high one, if the new ones are not: what falls
-    begins with the low mark, what rises with the high one."""
+    """Set options in an order that never puts a low mark above its high mark: a decrease begins
+    with the low mark, an increase with the high one."""
 
     def low_first(option: str) -> tuple[bool, str]:
         text = wanted[option]
@@ -179,7 +180,7 @@ def clean(
     told: Told = _silent,
     sleep: Callable[[float], None] = time.sleep,
 ) -> State:
-    """Write all dirty blocks to the origin, and wait for it.
+    """Write all dirty blocks to the origin, and wait for completion.
 
     Args:
         name: the cache.
@@ -188,7 +189,7 @@ def clean(
         sleep: waits.
 
     Raises:
-        RunError: the SSD is lost, or blocks cannot be cleaned, or are written again and again.
+        RunError: the SSD is lost, blocks cannot be cleaned, or blocks become dirty again and again.
     """
     state = find(name, mapper)
     _refuse_unsettled(name, mapper)
@@ -214,7 +215,7 @@ def _clean(state: State, mapper: Mapper, told: Told, sleep: Callable[[float], No
             )
         if state.lost:
             raise RunError(f"the SSD is lost; {state.dirty} dirty blocks are on it", where=name)
-        # Others are still being cleaned while only some are stuck.
+        # Other blocks are still being cleaned while some are stuck.
         failed = state.counts.get("clean_errors", 0) > errors
         if failed and state.counts.get("stuck", 0) in (0, state.dirty):
             raise RunError(
@@ -235,13 +236,13 @@ def delete(
     told: Told = _silent,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Take a cache away, once the origin has all that was written; MAJOR:MINOR of its SSD.
+    """Remove a cache after its dirty blocks are on the origin. Returns MAJOR:MINOR of its SSD.
 
-    An attached one gives the device its former table back, in use or not.
+    An attached cache gives the device its former table back, even while it is in use.
 
     Raises:
-        UserError: it is in use, and was not attached. RunError: see clean(), or it is never clean;
-            the cache is as it was.
+        UserError: it is in use, and was not attached.
+        RunError: see clean(), or blocks become dirty again and again; the cache is as before.
     """
     state = find(name, mapper)
     _refuse_unsettled(name, mapper)
@@ -255,11 +256,11 @@ def delete(
         for _ in range(_TRIES):
             now = find(name, mapper)
             if now.mode in DIRTYING:
-                # Whatever comes from here on is written to the origin, too.
+                # From here on, writes go to the origin too.
                 mapper("message", name, "0", "mode", THROUGH)
             _clean(now, mapper, told, sleep)
             mapper("suspend", "--nolockfs", name)
-            # All that was under way has ended.
+            # All earlier requests have completed.
             dirty = find(name, mapper).dirty
             if not dirty and former:
                 mapper("load", name, table=former)
@@ -284,7 +285,7 @@ def _in_use(name: str) -> UserError:
 
 
 def _remove(name: str, mapper: Mapper) -> bool:
-    """Remove a suspended device; whether nobody had it open."""
+    """Remove a suspended device. Returns False if it is open."""
     try:
         mapper("remove", name)
     except RunError:
@@ -299,8 +300,10 @@ def _open_count(name: str, mapper: Mapper) -> int:
 
 
 def _refuse_unsettled(name: str, mapper: Mapper) -> None:
-    """Check that nobody else is about to do something with a device: nothing of it would ever be
-    cleaned while it is suspended, and our resume would make a table live that waits."""
+    """Check that the device is not suspended and has no inactive table.
+
+    A suspended device cleans no block, and our resume would make an inactive table live.
+    """
     found = mapper("info", "-c", "--noheadings", "-o", "attr", name)
     if "s" in found:
         raise UserError("the device is suspended", where=name, next=f"run: dmsetup resume {name}")
@@ -316,7 +319,7 @@ def _suspended(name: str, mapper: Mapper) -> bool:
 
 @contextmanager
 def _as_it_was(before: State, mapper: Mapper) -> Iterator[None]:
-    """If this fails, the cache goes on as before; or it is gone, if it was to go."""
+    """Restore the cache after an error, unless it is already removed."""
     name = before.name
     try:
         yield
@@ -347,10 +350,10 @@ def _remove_below(name: str, mapper: Mapper) -> None:
 
 @contextmanager
 def _putting_back(name: str, mapper: Mapper) -> Iterator[Mapper]:
-    """Yields a Mapper that tries again what fails. Meanwhile no interrupt is heard.
+    """Yield a Mapper that retries failed commands, with interrupts blocked.
 
     Raises:
-        RunError: in vain.
+        RunError: all attempts failed.
     """
 
     def stubborn(*words: str, table: str = "") -> str:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Caches of dm-setcache on this machine: made and looked at, by way of dmsetup. live.py has what is
-done to one that is in use. kernel/cache/README.md is the target's contract.
+"""Create and inspect caches of dm-setcache on this machine, through dmsetup.
 
-Nothing is kept beside what device-mapper and the SSD know. A cache that was attached to a
-device-mapper device in use has that device's name, and the former table is that of NAME-origin.
+live.py has the operations on a cache in use; kernel/cache/README.md is the target's contract. All
+state is in device-mapper and on the SSD. A cache that was attached to a device-mapper device has
+that device's name, and NAME-origin has the former table.
 """
 
 import re
@@ -18,7 +18,7 @@ from isoblk.machine.mapper import Mapper
 from isoblk.run.options import OptionError
 from isoblk.run.spec import Options
 
-# What device-mapper and file systems both take.
+# Characters that device-mapper and file systems both accept.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,100}", re.ASCII)
 ORIGIN_SUFFIX = "-origin"
 """Of the device that has the former table of one that a cache was attached to."""
@@ -31,8 +31,8 @@ DIRTYING = ("writeback", "writeonly")
 
 @dataclass(frozen=True)
 class Volume:
-    """A block device, found fit for what is asked: its path, its size in bytes, and its number,
-    MAJOR:MINOR, by which the kernel is told of it."""
+    """A block device that was checked: its path, its size in bytes, and its number MAJOR:MINOR, by
+    which the kernel gets it."""
 
     path: str
     size: int
@@ -40,13 +40,13 @@ class Volume:
 
     @property
     def sectors(self) -> int:
-        """Its length in sectors of 512 bytes."""
+        """Return its length in sectors of 512 bytes."""
         return self.size // SECTOR
 
 
 @dataclass(frozen=True)
 class State:
-    """A cache as it is. origin, ssd: MAJOR:MINOR. counts: the status, by its names. origin_id: the
+    """State of a cache. origin, ssd: MAJOR:MINOR. counts: fields of the status. origin_id: the
     table's word for the origin, or ""."""
 
     name: str
@@ -61,20 +61,20 @@ class State:
 
     @property
     def dirty(self) -> int:
-        """Blocks that the origin does not have yet."""
+        """Return the number of blocks that are newer than the origin."""
         return self.counts["dirty"]
 
 
 def table(origin: str, ssd: str, sectors: int, line: Line) -> str:
-    """The table of a cache; devices by path or number."""
+    """Return the table of a cache, with devices by path or number."""
     return " ".join([f"0 {sectors} {TARGET} {origin} {ssd}", *line.words()])
 
 
 def line_of(personality: Personality, options: Options) -> Line:
-    """The options that a user gave, over the personality's defaults.
+    """Return the user's options over the personality's defaults.
 
     Raises:
-        UserError: one is unknown or wrong.
+        UserError: an option is unknown or wrong.
     """
     try:
         return read_line(options, personality)
@@ -83,22 +83,22 @@ def line_of(personality: Personality, options: Options) -> Line:
 
 
 def names(mapper: Mapper) -> list[str]:
-    """Of all device-mapper devices."""
+    """Return the names of all device-mapper devices."""
     lines = mapper("info", "-c", "--noheadings", "-o", "name").splitlines()
     return [line.strip() for line in lines if line.strip() and line != "No devices found"]
 
 
 def caches(mapper: Mapper) -> list[State]:
-    """All caches."""
+    """Return all caches."""
     listed = mapper("status", "--noflush", "--target", TARGET).splitlines()
     return [find(line.partition(":")[0], mapper) for line in listed if f" {TARGET} " in line]
 
 
 def find(name: str, mapper: Mapper) -> State:
-    """A cache by its name.
+    """Return a cache by its name.
 
     Raises:
-        UserError: there is none of that name.
+        UserError: there is no cache of that name.
     """
     if name not in names(mapper):
         known = ", ".join(state.name for state in caches(mapper)) or "there is none"
@@ -124,7 +124,7 @@ def find(name: str, mapper: Mapper) -> State:
 
 
 def refuse_name(name: str, mapper: Mapper) -> None:
-    """Check that a new device can be called so.
+    """Check that a new device can have the name.
 
     Raises:
         UserError: it cannot.
@@ -135,14 +135,14 @@ def refuse_name(name: str, mapper: Mapper) -> None:
             next=f"allowed: letters, digits, '_', '.', '+', '-', not ending in {ORIGIN_SUFFIX}",
         )
     if name in names(mapper):
-        raise UserError(f"there is a device-mapper device {name!r}", next="choose another name")
+        raise UserError(f"the device-mapper device {name!r} exists", next="choose another name")
 
 
 def refuse_without_target(mapper: Mapper, load: Callable[[], None]) -> None:
-    """Check that the kernel has dm-setcache, loading it if need be.
+    """Check that the kernel has dm-setcache, and load the module if it is not loaded.
 
     Raises:
-        UserError: it has not.
+        UserError: the kernel has no dm-setcache.
     """
     if _has_target(mapper):
         return
@@ -159,7 +159,7 @@ def _has_target(mapper: Mapper) -> bool:
 
 
 def create(name: str, origin: Volume, ssd: Volume, line: Line, mapper: Mapper) -> State:
-    """Make a cache of two devices that were found fit.
+    """Create a cache of two devices that were checked.
 
     Raises:
         RunError: the kernel refuses.
@@ -168,7 +168,7 @@ def create(name: str, origin: Volume, ssd: Volume, line: Line, mapper: Mapper) -
     try:
         mapper("create", name, table=made)
     except BaseException as error:
-        # dmsetup takes back what it began, unless it is ended itself.
+        # dmsetup cleans up after itself, unless it is killed.
         with suppress(RunError):
             if name in names(mapper) and not mapper("table", name).strip():
                 mapper("remove", name)
@@ -179,7 +179,7 @@ def create(name: str, origin: Volume, ssd: Volume, line: Line, mapper: Mapper) -
 
 
 def refused(error: RunError, name: str, ssd: Volume) -> RunError:
-    """The kernel's reason why there is no cache, for a person."""
+    """Return an error with the kernel's reason."""
     cause, check, _ = error.cause.partition(_TRY_CHECK)
     return RunError(
         f"the kernel refuses: {cause}",
@@ -189,18 +189,19 @@ def refused(error: RunError, name: str, ssd: Volume) -> RunError:
 
 
 def limits(name: str, mapper: Mapper) -> dict[str, int]:
-    """The target's numbers as they are: a table names those that are not at their defaults."""
+    """Return the target's numbers; its table has only those that differ from the defaults."""
     given = _options(mapper("table", name).split())
     return {option: int(given.get(option, number)) for option, (number, _, _) in NUMBERS.items()}
 
 
 def _options(words: Sequence[str]) -> dict[str, str]:
-    """Those that a table names."""
+    """Return the options in a table."""
     return dict(zip(words[10::2], words[11::2], strict=True))
 
 
 def describe(state: State, identity: str) -> Sequence[tuple[str, str]]:
-    """What a person wants to know of a cache: names and values. identity: of the origin, or ""."""
+    """Return names and values of a cache's properties, for a table. identity: of the origin, or
+    ""."""
     counts = state.counts
     block = counts["block"] * SECTOR
     moved = (

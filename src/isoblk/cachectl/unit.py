@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A systemd unit that brings a cache back after a reboot, with dmsetup alone.
+"""Write a systemd unit that creates a cache again after a reboot, with dmsetup alone.
 
-The kernel keeps no list of caches, and a file system has the same UUID on the cache and on the
-origin: whatever mounts by UUID may take the origin, which lacks all that is dirty.
+The kernel keeps no list of caches. A file system has the same UUID on the cache and on the origin,
+so a mount by UUID may use the origin, which lacks the dirty blocks.
 """
 
 import os
@@ -19,16 +19,16 @@ from isoblk.machine.mapper import Mapper
 
 DEV = Path("/dev")
 
-# Where udev keeps names of devices that outlive a reboot, the best first: those of the hardware,
-# which no copy has. Not by-uuid and by-label: the cache has the same.
+# Directories of udev's persistent names, the best first: names of the hardware, which no copy has.
+# Excludes by-uuid and by-label, because the cache has the same names.
 _BY_ID = "disk/by-id"
 _LASTING = (_BY_ID, "mapper", "disk/by-path", "disk/by-partuuid")
-# What udev makes of what is on a device, or of a name that can be given to another one.
+# Prefixes of names from the contents of a device, or of names that can move to another device.
 _OF_CONTENTS = ("lvm-pv-", "dm-name-", "dm-uuid-", "md-name-", "md-uuid-")
-# Where device-mapper would begin another word, and its escape. To the kernel 0xa0 is a blank, also
-# within a letter of UTF-8.
+# Characters that separate words for device-mapper, and its escape. The kernel takes the byte 0xa0
+# for a blank, also within a UTF-8 character.
 _UNSPLIT = re.compile(rb"[\t-\r \xa0\\]")
-# Bytes that stand for themselves between the quotes of systemd.
+# Bytes that need no escape within quotes of systemd.
 _BARE = re.compile(rb"[^\0-\x1f\x7f-\xff\"\\%$]")
 _CONTROL = re.compile(r"[\0-\x1f\x7f]")
 _PLAIN = re.compile(rb"[A-Za-z0-9:_.]")
@@ -57,11 +57,11 @@ WantedBy=sysinit.target
 
 
 def unit(name: str, mapper: Mapper, dev: Path = DEV, sys: Path = system.SYS) -> str:
-    """The unit of a cache, with the options that it has now.
+    """Return the unit of a cache, with its current options.
 
     Raises:
-        UserError: there is no such cache, it was attached, or one of its devices has no name that
-            outlives a reboot, or none but one that a copy has as well.
+        UserError: there is no such cache; it was attached; or one of its devices has no persistent
+            name, or only one that a copy has too.
     """
     state = find(name, mapper)
     if f"{name}{ORIGIN_SUFFIX}" in names(mapper):
@@ -83,7 +83,7 @@ def unit(name: str, mapper: Mapper, dev: Path = DEV, sys: Path = system.SYS) -> 
             " nothing dirty, isoblk cache edit --mode writethrough",
         )
     options = dict(zip(words[10::2], words[11::2], strict=True))
-    # It is said once, of one change, not of whatever a later boot finds.
+    # It applied to one change, and must not apply at a later boot.
     options.pop("accept_origin", None)
     words[9:] = [str(2 * len(options)), *(word for pair in options.items() for word in pair)]
     return _UNIT.format(
@@ -98,22 +98,22 @@ def unit(name: str, mapper: Mapper, dev: Path = DEV, sys: Path = system.SYS) -> 
 
 
 def _check(word: str, origin: str) -> str:
-    """A line that fails if the device is another one; the kernel believes any word."""
+    """Return a line that fails for another device than the origin; the kernel accepts any word."""
     command = [shutil.which("isoblk")] if shutil.which("isoblk") else [executable, "-m", "isoblk"]
     words = [*command, "cache", "origin", "--is", f"id:{word}", origin]
     return f"ExecStart={' '.join(quoted(os.fsencode(str(one))) for one in words)}\n"
 
 
 def unit_name(name: str) -> str:
-    """What the unit of a cache is called."""
+    """Return the name of a cache's unit."""
     return f"isoblk-cache-{name}.service"
 
 
 def lasting(path: str, dev: Path = DEV) -> str:
-    """A path of a device that is its own after a reboot, too. path: the kernel's name in dev.
+    """Return a path of a device that is persistent across reboots. path: the kernel's name in dev.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no such path.
     """
     node = dev / Path(path).relative_to("/dev")
     links = [link for directory in _LASTING for link in sorted((dev / directory).glob("*"))]
@@ -128,13 +128,13 @@ def lasting(path: str, dev: Path = DEV) -> str:
 
 
 def _is_of_hardware(path: str) -> bool:
-    """Whether udev made a name of a device of what the device says of itself."""
+    """Return whether udev made the name from the device's own identity."""
     link = Path(path)
     return str(link.parent).endswith(_BY_ID) and not link.name.startswith(_OF_CONTENTS)
 
 
 def escape(path: str) -> str:
-    """A path as the name of a unit, as systemd-escape --path has it."""
+    """Return a path as a unit's name, as systemd-escape --path does."""
     parts = [part for part in path.split("/") if part]
     return "-".join(
         "".join(
@@ -148,7 +148,7 @@ def escape(path: str) -> str:
 
 
 def quoted(text: bytes) -> str:
-    """Text as one word of a command line of systemd, which replaces nothing in it."""
+    """Return text as one word of a systemd command line, without replacements."""
     twice = {b"%": "%%", b"$": "$$"}
     found = (bytes([byte]) for byte in text)
     inner = "".join(
@@ -159,5 +159,5 @@ def quoted(text: bytes) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text for people, in which systemd finds nothing to replace, and no end of the line."""
+    """Return text for a description, without systemd's specifiers and line ends."""
     return _CONTROL.sub("?", text).replace("%", "%%")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Block devices that are to become a cache, or have been one."""
+"""Open and check the block devices of a cache."""
 
 import os
 import stat
@@ -18,20 +18,20 @@ from isoblk.machine.ground import Ground
 
 
 def path_of(number: str, sys: Path = system.SYS) -> str:
-    """Path of the device with a number, MAJOR:MINOR."""
+    """Return the path of the device MAJOR:MINOR."""
     return blockdev.node_of((sys / "dev/block" / number).resolve())
 
 
 def volume(held: Claim) -> Volume:
-    """A device as a cache is made of it. By its number: no path of it is opened again."""
+    """Return a claimed device for a cache, by its number, so that no path is opened again."""
     return Volume(held.disk.path, held.disk.size, held.disk.number)
 
 
 def refuse_overlap(one: Disk, other: Disk) -> None:
-    """Check that two devices have nothing in common, whatever they are made of.
+    """Check that two devices share no sectors, at any layer.
 
     Raises:
-        UserError: they are the same, or one is a part of the other, or they have sectors in common.
+        UserError: they are the same, one is a part of the other, or they share sectors.
     """
     if one.number == other.number:
         raise UserError(
@@ -42,20 +42,21 @@ def refuse_overlap(one: Disk, other: Disk) -> None:
             raise UserError(f"the device is a part of {whole.path}", where=part.path)
     if other.sys in Ground().sharing(one.sys):
         raise UserError(
-            f"stands on the same sectors as {other.path}",
+            f"shares sectors with {other.path}",
             where=one.path,
             next="name another device",
         )
 
 
 def erase(number: str) -> None:
-    """Make the kernel take an SSD for a new one.
+    """Make the kernel treat an SSD as a new one.
 
     Args:
-        number: MAJOR:MINOR of it.
+        number: its MAJOR:MINOR.
 
     Raises:
-        UserError: it is in use, or gone. RunError: it cannot be written.
+        UserError: it is in use, or gone.
+        RunError: it cannot be written.
     """
     disk = blockdev.disk_numbered(number, path_of(number))
     with claim(disk, REPAIR) as held, held.bytes(os.O_RDWR) as ssd:
@@ -64,10 +65,10 @@ def erase(number: str) -> None:
 
 @contextmanager
 def open_ssd(path: str, *, write: bool) -> Iterator[Ssd]:
-    """A device or an image that nobody uses, kept from others meanwhile if it is a device.
+    """Open an unused device or image; a device is claimed exclusively.
 
     Raises:
-        UserError: there is none, it may not be opened, or is in use.
+        UserError: it does not exist, may not be opened, or is in use.
     """
     way = os.O_RDWR if write else os.O_RDONLY
     try:
@@ -84,7 +85,7 @@ def open_ssd(path: str, *, write: bool) -> Iterator[Ssd]:
     if not stat.S_ISREG(kind):
         raise UserError("is neither a device nor a file", where=path)
     try:
-        # Nothing that it may have become is waited for.
+        # O_NONBLOCK: the path may have become a FIFO.
         descriptor = os.open(path, way | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise UserError(f"cannot open it: {error.strerror}", where=path) from None
@@ -100,7 +101,7 @@ def open_ssd(path: str, *, write: bool) -> Iterator[Ssd]:
 
 def _refuse_loop(path: str, found: os.stat_result, sys: Path = system.SYS) -> None:
     for loop in sorted((sys / "block").glob("loop*/loop/backing_file")):
-        # By another name, too.
+        # Also under another name.
         with suppress(OSError):
             if os.path.samestat(Path(loop.read_text().strip()).stat(), found):
                 name = loop.parents[1].name
