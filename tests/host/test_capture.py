@@ -296,7 +296,7 @@ def test_a_partition_is_captured_alone_and_from_its_first_byte(
     ("words", "told"),
     [
         (("/dev/none", "-o", "t.isotrace"), "/dev/none: no such device"),
-        (("/dev/null", "-o", "t.isotrace"), "/dev/null: not a block device"),
+        (("/dev/null", "-o", "t.isotrace"), "/dev/null: is not a block device"),
         (("{device}", "-o", "there"), "there: exists; choose another name, or add --force"),
         (("{device}", "-o", "no/t.isotrace"), "no: no such directory"),
         (("{device}", "-o", "t.isotrace", "--buffer", "100k"), "--buffer: 100k is not a power"),

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From the requests of a disk of this machine, and the cgroup of each, to a compact trace."""
+"""Capture the requests of a disk of this machine, with their cgroups, as a compact trace."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which way of capturing this kernel has."""
+"""Select a capture method that this kernel has."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,10 +15,10 @@ Backend = Literal["auto", "bpf", "blktrace"]
 
 @contextmanager
 def open_source(target: Target, buffer: int, backend: Backend) -> Iterator[Source]:
-    """Capture by BPF, or by the block tracer if that is wanted or the kernel cannot do the other.
+    """Capture by BPF, or by the block tracer if it is requested or the kernel has no BPF.
 
     Raises:
-        UserError: it has neither, a right is missing, or the device is being traced.
+        UserError: the kernel has neither, a right is missing, or the device is being traced.
     """
     with ExitStack() as stack:
         yield _open(stack, target, buffer, backend)

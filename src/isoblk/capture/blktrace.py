@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The other way: events from the kernel's block tracer, through its relay files, one a CPU.
+"""Capture by the kernel's block tracer, through its relay files, one per CPU.
 
-For kernels without BPF, or without type information. What it switches on would stay on if this
-process were killed, so it is written into the journal first. It records not only what is queued,
-but also merges, allocations and unplugs, four or five records a request.
+For kernels without BPF or type information. Its settings would survive if this process were killed,
+so they are written to the journal first. It also records merges, allocations and unplugs: four or
+five records per request.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from isoblk.machine.journal import BlockTrace, BlockTraceCgroups, Journal, journ
 from isoblk.trace.formats.blktrace import CGROUP, NOTIFY, QUEUE, decode, records_of
 from isoblk.trace.record import FLUSH, Array, Records
 
-_BUFFERS = 8  # of each CPU; the smallest is 64 KiB
+_BUFFERS = 8  # buffers of each CPU; the smallest size is 64 KiB
 _LEAST_BUFFER = 1 << 16
 _READ = 1 << 20
 _COMM = 16
@@ -40,7 +40,8 @@ def _decode(action: Array, size: Array) -> tuple[Array, Array]:
 
 
 class BlktraceSource:
-    """Events of a device whose tracing has been started. files: of the CPUs. device: descriptor."""
+    """Events of a device whose tracing has begun. files: of the CPUs. device: its file
+    descriptor."""
 
     name = "blktrace"
 
@@ -58,9 +59,10 @@ class BlktraceSource:
         allowed = os.sched_getaffinity(0)
         try:
             for cpu, file in self._files.items():
-                # A record is written with its CPU's interrupts off: there none is seen half
-                # written. The program blktrace does so too.
-                with contextlib.suppress(OSError):  # not ours to run on: rather at a risk
+                # A record is written with the CPU's interrupts off, so a thread on that CPU sees no
+                # partial record. The program blktrace does the same.
+                # If the CPU is not in our cpuset, accept partial records.
+                with contextlib.suppress(OSError):
                     os.sched_setaffinity(0, {cpu})
                 while data := os.read(file, _READ):
                     yield self._events(cpu, data)
@@ -107,7 +109,8 @@ def blktrace_source(target: Target, buffer: int) -> Iterator[BlktraceSource]:
     """Capture by the block tracer.
 
     Args:
-        buffer: bytes for events that are not taken yet, of all CPUs.
+        target: the device.
+        buffer: bytes for pending events, of all CPUs together.
 
     Raises:
         UserError: a right is missing, the kernel has no block tracer, or the device is being
@@ -148,10 +151,10 @@ def blktrace_source(target: Target, buffer: int) -> Iterator[BlktraceSource]:
 
 
 def _record_cgroups(tracefs: Path, book: Journal, stack: ExitStack) -> None:
-    """Let events say their cgroup, as long as any capture needs it."""
+    """Switch on the recording of cgroups, as long as any capture needs it."""
     option = CgroupOption(tracefs)
     try:
-        # Undone after the lock was released: by whoever is the last.
+        # Restored after the lock is released, by the last capture.
         if option.claim():
             book.record(BlockTraceCgroups())
             stack.callback(option.release)

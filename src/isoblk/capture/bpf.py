@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The bpf(2) system call, and as much of its instruction set as one small program needs.
+"""The bpf(2) system call, and the instructions that one small program needs.
 
-Nothing here outlives the process: maps, programs and their links are file descriptors.
-Source: Documentation/bpf/standardization/instruction-set.rst, include/uapi/linux/bpf.h.
+Maps, programs and links are file descriptors, so none outlives the process. Source:
+Documentation/bpf/standardization/instruction-set.rst, include/uapi/linux/bpf.h.
 """
 
 import ctypes
@@ -18,19 +18,19 @@ _SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
 _MAP_CREATE, _MAP_LOOKUP, _PROG_LOAD = 0, 1, 5
 _GET_INFO, _RAW_TRACEPOINT_OPEN = 15, 17
 _TYPE_TRACING, _TRACE_RAW_TP = 26, 23
-_ATTRIBUTES = 128  # bytes: of all calls used here, the kernel takes what is zero for absent
+_ATTRIBUTES = 128  # bytes: covers all calls in this file; the kernel ignores zeroes
 _LOG_BYTES = 1 << 16
-# Of BPF_PROG_LOAD: type, instructions, license; log; version, flags, name; nothing, kind of
-# attachment, nothing, type of what it is attached to.
+# BPF_PROG_LOAD: type, instructions, license; log; version, flags, name; 0, kind of attachment, 0,
+# type id of the tracepoint.
 _LOAD = struct.Struct("<IIQQIIQII16sII36xI")
 _INFO_BYTES = 256
-_MISSES_AT = 208  # bpf_prog_info.recursion_misses
+_MISSES_AT = 208  # offset of bpf_prog_info.recursion_misses
 
 MAP_ARRAY, MAP_RINGBUF = 2, 27
 
 
 class BpfError(OSError):
-    """A call failed. what: which, for print."""
+    """A call failed. what: name of the call, for messages."""
 
     def __init__(self, number: int, what: str) -> None:
         super().__init__(number, os.strerror(number))
@@ -38,7 +38,7 @@ class BpfError(OSError):
 
 
 class Helper(IntEnum):
-    """Functions of the kernel that a program may call."""
+    """Kernel functions that a program may call."""
 
     MAP_LOOKUP = 1
     KTIME_GET_NS = 5
@@ -50,7 +50,7 @@ class Helper(IntEnum):
 
 @dataclass(frozen=True)
 class Op:
-    """An instruction; `wide` is the second half of a 64-bit constant. to: the label it jumps to."""
+    """An instruction; `wide` is the second half of a 64-bit constant. to: label of a jump."""
 
     code: int
     dst: int = 0
@@ -63,12 +63,12 @@ class Op:
 
 @dataclass(frozen=True)
 class Label:
-    """A place that instructions jump to."""
+    """Target of jumps."""
 
     name: str
 
 
-# Classes, sizes, operations.
+# Instruction classes.
 _LDX, _STX, _ST, _JMP, _ALU64 = 0x01, 0x03, 0x02, 0x05, 0x07
 _MEM, _ATOMIC = 0x60, 0xC0
 _SIZES = {4: 0x00, 8: 0x18}
@@ -80,67 +80,67 @@ _MAP_FD = 1
 
 
 def move(dst: int, src: int) -> Op:
-    """Register to register."""
+    """Copy a register."""
     return Op(_ALU64 | _REGISTER | _MOV, dst, src)
 
 
 def constant(dst: int, value: int) -> Op:
-    """A number of up to 64 bits."""
+    """Load a constant of up to 64 bits."""
     return Op(_LD_IMM64, dst, imm=value & 0xFFFFFFFF, wide=value >> 32)
 
 
 def map_address(dst: int, descriptor: int) -> Op:
-    """A map."""
+    """Load the address of a map."""
     return Op(_LD_IMM64, dst, _MAP_FD, imm=descriptor, wide=0)
 
 
 def add(dst: int, value: int) -> Op:
-    """A small number to a register."""
+    """Add a small constant to a register."""
     return Op(_ALU64 | _ADD, dst, imm=value)
 
 
 def shift_right(dst: int, bits: int) -> Op:
-    """Logically."""
+    """Shift a register right logically."""
     return Op(_ALU64 | _RSH, dst, imm=bits)
 
 
 def load(dst: int, src: int, off: int, size: int = 8) -> Op:
-    """From memory."""
+    """Load from memory."""
     return Op(_LDX | _MEM | _SIZES[size], dst, src, off)
 
 
 def store(dst: int, off: int, src: int, size: int = 8) -> Op:
-    """To memory."""
+    """Store to memory."""
     return Op(_STX | _MEM | _SIZES[size], dst, src, off)
 
 
 def store_constant(dst: int, off: int, value: int, size: int = 8) -> Op:
-    """A small number to memory."""
+    """Store a small constant to memory."""
     return Op(_ST | _MEM | _SIZES[size], dst, 0, off, value)
 
 
 def atomic_add(dst: int, off: int, src: int) -> Op:
-    """To 8 bytes of memory."""
+    """Add atomically to 8 bytes of memory."""
     return Op(_STX | _ATOMIC | _SIZES[8], dst, src, off)
 
 
 def call(helper: Helper) -> Op:
-    """Arguments in r1 to r5, result in r0; r1 to r5 are lost."""
+    """Call a function with arguments in r1 to r5, result in r0; clobbers r1 to r5."""
     return Op(_JMP | _CALL, imm=helper)
 
 
 def jump_equal(dst: int, value: int, to: str) -> Op:
-    """If a register is a small number."""
+    """Jump if a register equals a small constant."""
     return Op(_JMP | _JEQ, dst, imm=value, to=to)
 
 
 def jump_unlike(dst: int, value: int, to: str) -> Op:
-    """If a register is not a small number."""
+    """Jump if a register differs from a small constant."""
     return Op(_JMP | _JNE, dst, imm=value, to=to)
 
 
 def jump_at_least(dst: int, src: int, to: str) -> Op:
-    """If one register is not below the other, unsigned."""
+    """Jump if a register is at least another one, unsigned."""
     return Op(_JMP | _REGISTER | _JGE, dst, src, to=to)
 
 
@@ -150,7 +150,7 @@ def leave() -> Op:
 
 
 def assemble(program: Sequence[Op | Label]) -> bytes:
-    """The program's bytes: 8 an instruction, 16 for a 64-bit constant."""
+    """Return the program's bytes: 8 per instruction, 16 for a 64-bit constant."""
     places: dict[str, int] = {}
     at = 0
     for one in program:
@@ -171,12 +171,12 @@ def assemble(program: Sequence[Op | Label]) -> bytes:
 
 
 def create_map(kind: int, key: int, value: int, entries: int) -> int:
-    """A map's descriptor. key, value: bytes. Raises BpfError."""
+    """Create a map and return its descriptor. key, value: bytes. Raises BpfError."""
     return _bpf(_MAP_CREATE, struct.pack("<IIII", kind, key, value, entries), "make a BPF map")
 
 
 def read_counter(descriptor: int) -> int:
-    """The first entry of an array of u64. Raises BpfError."""
+    """Return the first entry of an array of u64. Raises BpfError."""
     key, value = ctypes.c_uint32(0), ctypes.c_uint64(0)
     attributes = struct.pack("<IIQQ", descriptor, 0, _address(key), _address(value))
     _bpf(_MAP_LOOKUP, attributes, "read a BPF map")
@@ -184,14 +184,15 @@ def read_counter(descriptor: int) -> int:
 
 
 def load_program(code: bytes, arguments: int, name: bytes) -> int:
-    """A program for a tracepoint, checked by the kernel; its descriptor.
+    """Load a program for a tracepoint and return its descriptor.
 
     Args:
-        arguments: number of the type that says what the tracepoint's arguments are.
-        name: for those who list programs; at most 15 letters, digits and "_".
+        code: the program's bytes.
+        arguments: id of the type of the tracepoint's arguments.
+        name: shown in lists of programs; at most 15 letters, digits and "_".
 
     Raises:
-        BpfError: it may not be loaded; the kernel's reasons are in strerror, if it gave any.
+        BpfError: the kernel refuses it; strerror has the verifier's reasons, if there are any.
     """
     instructions = ctypes.create_string_buffer(code, len(code))
     license_ = ctypes.create_string_buffer(b"GPL")
@@ -203,7 +204,7 @@ def load_program(code: bytes, arguments: int, name: bytes) -> int:
     except BpfError as error:
         if error.errno == errno.EPERM:
             raise
-    # Once more, to hear why.
+    # Load again with a log, for the reason.
     try:
         return _bpf(
             _PROG_LOAD,
@@ -217,15 +218,14 @@ def load_program(code: bytes, arguments: int, name: bytes) -> int:
 
 
 def attach(program: int) -> int:
-    """Let the program run at each event, as long as the descriptor that this gives is open. Raises
-    BpfError."""
+    """Attach the program until the returned descriptor is closed. Raises BpfError."""
     attributes = struct.pack("<QI", 0, program)
     return _bpf(_RAW_TRACEPOINT_OPEN, attributes, "attach to a tracepoint")
 
 
 def misses(program: int) -> int:
-    """Events at which the program did not run, because it ran on that CPU already. Raises
-    BpfError."""
+    """Return the number of events without a run of the program, because it was already running on
+    that CPU. Raises BpfError."""
     info = ctypes.create_string_buffer(_INFO_BYTES)
     attributes = struct.pack("<IIQ", program, _INFO_BYTES, _address(info))
     _bpf(_GET_INFO, attributes, "ask about a BPF program")

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""BTF: what the running kernel says of its own types. Only what a capture asks: where a member of
-a structure lies, and which number an enumerator has.
+"""Read BTF, the running kernel's type information: offsets of members, and values of enumerators.
 
 A header, types one after the other, strings. A type is u32 name, u32 info (kind in bits 24 to 28,
-count of parts in bits 0 to 15), u32 size or type, then what its kind has.
-Source: Documentation/bpf/btf.rst.
+number of parts in bits 0 to 15), u32 size or type, then data of its kind. Source:
+Documentation/bpf/btf.rst.
 """
 
 import struct
@@ -18,42 +17,42 @@ _MEMBER = struct.Struct("<III")
 _ENUMERATOR = struct.Struct("<II")
 
 _STRUCT, _ENUM, _TYPEDEF = 4, 6, 8
-# Bytes that follow a type of a kind, and bytes for each of its parts: kinds 1 to 19.
+# Bytes after a type, and bytes for each of its parts, by kind: kinds 1 to 19.
 _FIXED = {1: 4, 3: 12, 14: 4, 17: 4}
 _EACH = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
 _MOST_KINDS = 19
-_BITFIELDS = 1 << 31  # of info: a member's offset holds its width in the high byte
+_BITFIELDS = 1 << 31  # in info: the high byte of a member's offset is its width
 
 
 class BtfError(ValueError):
-    """Not BTF, of a byte order or kind not known, or something asked for is not in it."""
+    """Not BTF, of an unknown byte order or kind, or without a requested type."""
 
 
 @dataclass(frozen=True)
 class Types:
-    """structs: name -> member -> offset in bytes, of members that are no bit fields. enumerators:
-    name -> number, of the enums that were asked for. typedefs: name -> number of the type."""
+    """structs: name -> member -> offset in bytes, without bit fields. enumerators: name -> value,
+    of the requested enums. typedefs: name -> id of the type."""
 
     structs: dict[str, dict[str, int]]
     enumerators: dict[str, int]
     typedefs: dict[str, int]
 
     def offset(self, struct_name: str, member: str) -> int:
-        """Where a member lies. Raises BtfError: there is none."""
+        """Return the offset of a member. Raises BtfError: there is no such member."""
         try:
             return self.structs[struct_name][member]
         except KeyError:
             raise BtfError(f"the kernel's struct {struct_name} has no {member}") from None
 
     def number(self, enumerator: str) -> int:
-        """Raises BtfError: there is none."""
+        """Return the value of an enumerator. Raises BtfError: there is no such enumerator."""
         try:
             return self.enumerators[enumerator]
         except KeyError:
             raise BtfError(f"the kernel has no {enumerator}") from None
 
     def typedef(self, name: str) -> int:
-        """Raises BtfError: there is none."""
+        """Return the type id of a typedef. Raises BtfError: there is no such typedef."""
         try:
             return self.typedefs[name]
         except KeyError:
@@ -63,10 +62,10 @@ class Types:
 def read_types(
     data: bytes, structs: Collection[str], enums: Collection[str], typedefs: Collection[str]
 ) -> Types:
-    """The structures, enums and other types of these names; those that are not there are left out.
+    """Return the named structures, enums and typedefs; omit those that do not exist.
 
     Raises:
-        BtfError: damaged.
+        BtfError: the data are damaged.
     """
     try:
         return _read(data, structs, enums, typedefs)
@@ -88,7 +87,7 @@ def _read(
             raise BtfError("damaged type information: a name is outside")
         return strings[at:end].decode()
 
-    # By the place of the name: comparing numbers is faster than reading 130,000 names.
+    # Select by the name's offset: comparing numbers is faster than reading 130,000 names.
     wanted = {_place(strings, text): (text, _STRUCT) for text in structs}
     wanted |= {_place(strings, text): (text, _ENUM) for text in enums}
     wanted |= {_place(strings, text): (text, _TYPEDEF) for text in typedefs}
@@ -126,6 +125,6 @@ def _read(
 
 
 def _place(strings: bytes, text: str) -> int:
-    """Where a name stands; -1 if nowhere."""
+    """Return the offset of a name; -1 if it is absent."""
     at = strings.find(b"\0" + text.encode() + b"\0")
     return at + 1 if at >= 0 else -1

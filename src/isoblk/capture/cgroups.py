@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Names and weights of cgroups, from the ids that the kernel gives in events.
+"""Names and weights of cgroups, from the ids in the kernel's events.
 
-A cgroup's id is the inode number of its directory. It is looked up when it is first seen, because
-the cgroup may be gone when the capture ends.
+A cgroup's id is the inode number of its directory. It is looked up at its first event, because the
+cgroup may be gone when the capture ends.
 """
 
 import contextlib
@@ -13,15 +13,15 @@ from pathlib import Path
 from isoblk.schedulers import registry
 from isoblk.trace.record import Array
 
-# What a run writes, and the one that the kernel's own CFQ had.
+# The files that a run writes, and that of the kernel's former CFQ.
 WEIGHT_FILES = (*registry.WEIGHT_FILES, "blkio.weight")
-# The tree is not walked more often than that, whatever is not found in it.
+# Least time between two walks of the tree.
 _PAUSE_S = 0.1
 
 
 class Cgroups:
-    """The cgroups of a hierarchy. root: where it is mounted. device: MAJ:MIN of the disk whose
-    weights are looked at."""
+    """The cgroups of a hierarchy. root: its mount point. device: MAJ:MIN of the disk for per-disk
+    weights."""
 
     def __init__(self, root: Path, device: str) -> None:
         self._root = root
@@ -32,19 +32,22 @@ class Cgroups:
         self._walked = 0.0
 
     def learn(self, ids: Array) -> None:
-        """These occur: find out what they are, if that is not known."""
+        """Look up the unknown ids."""
         new = set(ids.tolist()) - self._paths.keys()
         if new - self._missing or (new and time.monotonic() > self._walked + _PAUSE_S):
             self._walk(new)
             self._missing = new - self._paths.keys()
 
     def path(self, number: int) -> str:
-        """Its path below the root of the hierarchy; a name made of its id, if it was gone when it
-        was looked for, or is out of sight in this container."""
+        """Return the path below the hierarchy's root.
+
+        If the cgroup was gone at its lookup, or is not visible in this container, return a name
+        with its id.
+        """
         return self._paths.get(number, f"/cgroup-{number}")
 
     def weights(self, path: str) -> dict[str, int]:
-        """File -> weight, as they were when the cgroup was first seen."""
+        """Return file -> weight, at the first event of the cgroup."""
         return self._weights.get(path, {})
 
     def _walk(self, wanted: set[int]) -> None:
@@ -63,7 +66,7 @@ class Cgroups:
     def _add(self, number: int, directory: Path) -> None:
         path = directory.relative_to(self._root)
         self._paths[number] = f"/{path}"
-        # The weights of those above it say what its own is worth.
+        # A weight is relative to siblings, so the ancestors' weights are needed too.
         for one in (path, *path.parents):
             if one != Path() and f"/{one}" not in self._weights:
                 self._weights[f"/{one}"] = self._read(self._root / one)
@@ -77,11 +80,11 @@ class Cgroups:
 
 
 def weight_of(text: str, device: str) -> int:
-    """A cgroup's weight for a device, from the text of a file: "100", or "default 100" and a line
-    for each device that has another one.
+    """Parse a cgroup's weight for a device: "100", or "default 100" and a line for each device with
+    another weight.
 
     Raises:
-        ValueError: there is none in it.
+        ValueError: the text has no weight.
     """
     default = None
     for line in text.splitlines():

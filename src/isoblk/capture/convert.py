@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From events, as they were taken from the kernel, to a compact trace whose streams are cgroups."""
+"""Convert the kernel's events to a compact trace whose streams are cgroups."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -28,16 +28,16 @@ from isoblk.trace.record import (
 )
 from isoblk.trace.sort import Sorter, merge
 
-BLOCK = 1 << 17  # events at once: 8 MiB
-NOTHING = 255  # an operation that moves nothing
+BLOCK = 1 << 17  # events per block: 8 MiB
+NOTHING = 255  # an operation without data
 
-# (operation, flags) of each event, from its `opf` and `bytes`; an operation is as in a record, or
+# (operation, flags) of each event, from its `opf` and `bytes`; an operation as in a record, or
 # NOTHING.
 Decode = Callable[[Array, Array], tuple[Array, Array]]
 
 
 def decoder(types: Types) -> Decode:
-    """How this kernel numbers operations and flags. Raises BtfError: not as expected."""
+    """Return the decoder for this kernel's operations and flags. Raises BtfError."""
     table = np.full(256, NOTHING, np.uint8)
     for name, op in {
         "REQ_OP_READ": READ,
@@ -64,14 +64,14 @@ def decoder(types: Types) -> Decode:
 
 @dataclass
 class Tally:
-    """What was in the events. processes: of each cgroup's id, (pid, name) -> requests."""
+    """Counts of the events. processes: for each cgroup id, (pid, name) -> requests."""
 
     processes: dict[int, dict[tuple[int, bytes], int]] = field(default_factory=dict)
     first_ns: int = 0
     left_out: int = 0
 
     def requests(self, cgroup: int) -> int:
-        """How many a cgroup has."""
+        """Return the number of requests of a cgroup."""
         return sum(self.processes[cgroup].values())
 
 
@@ -86,18 +86,21 @@ def convert(
     """Write the events that are requests as a compact trace.
 
     Args:
-        events: of EVENT, in about the order of their times.
+        events: records of EVENT, approximately ordered by time.
+        decode: this kernel's decoder.
+        output: file of the trace.
         base: the device's first sector.
-        path_of: the path of a cgroup.
+        path_of: returns the path of a cgroup.
 
     Returns:
-        Header, tally, and path -> stream; streams are numbered from 1, in the order of the paths.
+        Header, tally, and path -> stream; streams are numbered from 1, in order of the paths.
 
     Raises:
-        RunError: there is no request. UserError: `output` cannot be written.
+        RunError: there is no request.
+        UserError: `output` cannot be written.
     """
     tally = Tally()
-    places: dict[int, int] = {}  # cgroup's id -> place by appearance
+    places: dict[int, int] = {}  # cgroup id -> index by first appearance
     with scratch(output) as raw:
         sorter = Sorter(raw)
         for block in _blocks(events):
@@ -135,7 +138,7 @@ def _records(
     op, flags = decode(events["opf"], events["bytes"])
     sector = events["sector"]
     keep = (op != NOTHING) & ((events["bytes"] > 0) | (op == FLUSH))
-    # What is damaged or of another device shall not make an impossible record.
+    # Drop records that are damaged or of another device.
     there = (sector >= base) & (sector - np.uint64(base) <= LARGEST // SECTOR // 2)
     keep &= (op == FLUSH) | there
     if not keep.all():
@@ -153,9 +156,9 @@ def _records(
 
 
 def _count(events: Records, places: dict[int, int], tally: Tally) -> Array:
-    """Count the requests of each process in each cgroup; the cgroups' places."""
+    """Count the requests of each process in each cgroup. Returns the cgroups' indices."""
     name = np.ascontiguousarray(events["comm"]).view(np.uint64).reshape(-1, 2)
-    # Equal numbers are taken to be equal processes: of 64 bits, for some thousands of them.
+    # Equal 64-bit hashes are taken for equal processes, of which there are some thousands.
     mixed = events["cgroup"] * np.uint64(0x9E3779B97F4A7C15)
     for part, factor in (
         (events["tgid"].astype(np.uint64), 0xC2B2AE3D27D4EB4F),
@@ -181,7 +184,7 @@ def _count(events: Records, places: dict[int, int], tally: Tally) -> Array:
 
 
 def processes(tally: Tally, numbers: list[int]) -> tuple[Process, ...]:
-    """Those of some cgroups, the busiest first."""
+    """Return the processes of some cgroups, the busiest first."""
     held: dict[tuple[int, bytes], int] = {}
     for number in numbers:
         for key, count in tally.processes[number].items():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The events of a capture: what the program in the kernel writes of each request, and the program.
+"""The events of a capture, and the BPF program that writes them.
 
-It runs at the tracepoint block_bio_queue: a request has been submitted and is about to reach the
-scheduler, not yet split or merged. Its cgroup is the bio's own, the one that the kernel charges.
-Where the kernel's structures have their members is taken from its type information.
+The program runs at the tracepoint block_bio_queue: a bio has been submitted, and is not yet split,
+merged or seen by the scheduler. Its cgroup is the bio's own, which the kernel charges. Offsets of
+members are taken from the kernel's type information.
 """
 
 import struct
@@ -16,24 +16,24 @@ from isoblk.capture.bpf import Helper, Label, Op
 from isoblk.capture.btf import BtfError, Types
 
 TRACEPOINT = "block_bio_queue"
-TYPEDEFS = (f"btf_trace_{TRACEPOINT}",)  # what the kernel says of its arguments
+TYPEDEFS = (f"btf_trace_{TRACEPOINT}",)  # type of the tracepoint's arguments
 STRUCTS = (
     *("bio", "bvec_iter", "block_device", "gendisk"),
     *("blkcg_gq", "blkcg", "cgroup_subsys_state", "cgroup", "kernfs_node"),
 )
 ENUMS = ("req_op", "req_flag_bits")
 
-# As it lies in the ring buffer: behind the kernel's header of 8 bytes. 64 bytes together divide the
-# ring, so that none is torn at its end.
+# Layout in the ring buffer, after the kernel's header of 8 bytes. 64 bytes in total divide the
+# ring, so no event wraps around its end.
 EVENT = np.dtype(
     [
-        ("length", "<u4"),  # of what follows the header; BUSY as long as it is being written
+        ("length", "<u4"),  # length after the header; BUSY while it is being written
         ("pages", "<u4"),
         ("t", "<u8"),  # CLOCK_MONOTONIC, ns
-        ("sector", "<u8"),  # of the whole disk
+        ("sector", "<u8"),  # relative to the whole disk
         ("cgroup", "<u8"),  # the kernel's id
         ("bytes", "<u4"),
-        ("opf", "<u4"),  # operation and flags, as this kernel numbers them
+        ("opf", "<u4"),  # operation and flags, in this kernel's numbers
         ("tgid", "<u4"),
         ("zero", "<u4"),
         ("comm", "S16"),
@@ -44,13 +44,13 @@ EVENT_BYTES = EVENT.itemsize - HEADER_BYTES
 BUSY = 1 << 31
 _NO_WAKEUP = 1
 
-_KEY = -4  # on the stack, below r10
+_KEY = -4  # on the stack, relative to r10
 _EVERY_SECTOR = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
 class Range:
-    """What to capture: the sectors first..end-1 of the disk major:minor."""
+    """Sectors first..end-1 of the disk major:minor to capture."""
 
     major: int
     minor: int
@@ -59,11 +59,13 @@ class Range:
 
 
 def program(types: Types, what: Range, ring: int, lost: int) -> bytes:
-    """The program's code.
+    """Return the program's code.
 
     Args:
-        ring, lost: descriptors of the maps: a ring buffer for events, an array of one u64 that
-            counts those for which it had no room.
+        types: the kernel's type information.
+        what: the sectors to capture.
+        ring, lost: descriptors of the maps: a ring buffer for events, and an array of one u64 that
+            counts events for which the ring had no room.
 
     Raises:
         BtfError: the kernel's structures are not as expected.
@@ -82,7 +84,7 @@ def program(types: Types, what: Range, ring: int, lost: int) -> bytes:
     r0, r1, r2, r3, r6, r8, r10 = 0, 1, 2, 3, 6, 8, 10
     code: list[Op | Label] = [
         bpf.load(r6, r1, 0),
-        # Whose is it?
+        # Is the bio for the device?
         bpf.load(r1, r6, bio["bi_bdev"]),
         bpf.load(r1, r1, types.offset("block_device", "bd_disk")),
         bpf.load(r2, r1, types.offset("gendisk", "major"), 4),
@@ -92,7 +94,7 @@ def program(types: Types, what: Range, ring: int, lost: int) -> bytes:
     ]
     if (what.first, what.end) != (0, _EVERY_SECTOR):
         code += [
-            # A flush is about the whole disk, and has no place.
+            # A flush concerns the whole disk, and has no sector.
             bpf.load(r1, r6, size, 4),
             bpf.jump_equal(r1, 0, "inside"),
             bpf.load(r1, r6, sector),
@@ -119,7 +121,7 @@ def program(types: Types, what: Range, ring: int, lost: int) -> bytes:
         bpf.store(r8, _place("bytes"), r1, 4),
         bpf.load(r1, r6, bio["bi_opf"], 4),
         bpf.store(r8, _place("opf"), r1, 4),
-        # Without a cgroup a pointer is 0, what is read from there is 0, and so is the id.
+        # Without a cgroup the pointer is 0, and every read through it and the id are 0.
         *(bpf.load(r6, r6, offset) for offset in to_id),
     ]
     code += [

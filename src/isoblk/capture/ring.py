@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The reader's side of a BPF ring buffer whose records all have the size of EVENT.
+"""Reader of a BPF ring buffer with records of the size of EVENT.
 
 The kernel maps a page with the reader's position, one with the writers', and the data twice in a
-row. A record that is being written is busy; whoever reserved later may be done before.
+row. A record that is being written is busy; a later record may be complete before it.
 """
 
 import ctypes
@@ -30,8 +30,8 @@ class Ring:
         self._data = np.frombuffer(self._producer, np.uint8, offset=page)
 
     def take(self) -> Iterator[Records]:
-        """The events that are there, at most once around; each block is valid, and its room
-        occupied, until the next is asked for."""
+        """Yield the pending events, at most once around. A block is valid, and its room occupied,
+        until the next is requested."""
         until = int(self._end[0])
         while (begin := self._position.value) < until:
             at = begin & self._mask

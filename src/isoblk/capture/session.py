@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A capture, from the first event to the files."""
+"""Run a capture, from the first event to the files."""
 
 import datetime
 import fcntl
@@ -27,15 +27,15 @@ from isoblk.run.spec import CgroupVersion
 from isoblk.trace.compact import Header, scratch, writing
 from isoblk.trace.names import VERSION, Names, StreamName, names_file, write_names
 
-# How long events lie in the kernel before they are taken; its buffer must hold that many.
+# Interval between reads; the kernel's buffer must hold the events of that time.
 _POLL_S = 0.01
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to capture. force: replace what is there. seconds: None: until the command ends, or a
-    signal comes. command: to run meanwhile, if not empty."""
+    """A capture to make. force: replace existing files. seconds: duration; None until the command
+    or a signal ends it. command: to run during the capture, if not empty."""
 
     target: Target
     output: Path
@@ -46,8 +46,8 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Captured:
-    """What came of it. output: where it is. status: the command's; None if there was none.
-    interrupted: by a signal."""
+    """Result of a capture. output: path of the trace. status: the command's, None without a
+    command. interrupted: whether a signal ended it."""
 
     output: Path
     header: Header
@@ -60,7 +60,7 @@ def refuse_output(output: Path, target: Target, *, force: bool) -> None:
     """Check that the files may be written.
 
     Raises:
-        UserError: they exist, there is no such directory, or it lies on the captured device.
+        UserError: they exist, the directory does not, or it is on the captured device.
     """
     check_new([output, names_file(output)], force=force)
     directory = Path(os.path.realpath(output)).parent
@@ -76,12 +76,12 @@ def refuse_output(output: Path, target: Target, *, force: bool) -> None:
 
 @contextmanager
 def alone(target: Target) -> Iterator[None]:
-    """Let no other capture of the device begin.
+    """Lock the device against other captures.
 
     Raises:
-        UserError: there is one.
+        UserError: another capture has the lock.
     """
-    # On its directory in sysfs: the lock is gone with the process, however that ends.
+    # A lock on its directory in sysfs: it is released when the process ends in any way.
     lock = os.open(target.sys, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
@@ -98,10 +98,11 @@ def alone(target: Target) -> Iterator[None]:
 
 
 def capture(wanted: Wanted, source: Source, on_begin: Callable[[Wanted], None]) -> Captured:
-    """Record until it is over, and write the files.
+    """Record until the capture ends, and write the files.
 
     Args:
-        source: has begun; its events lie in the kernel until they are taken.
+        wanted: the capture.
+        source: has begun; its events are kept in the kernel until they are read.
         on_begin: called when requests are recorded, and the command, if any, runs.
 
     Raises:
@@ -117,7 +118,7 @@ def capture(wanted: Wanted, source: Source, on_begin: Callable[[Wanted], None]) 
             status = _record(wanted, source, raw, cgroups, signals, on_begin)
         seconds = (time.monotonic_ns() - start) / 1e9
         lost = source.lost()
-        # What was recorded is not to be had again.
+        # The recording cannot be repeated, so it must not be lost to an existing file.
         output = wanted.output if wanted.force else _free(wanted.output)
         with new_files([output, names_file(output)], force=wanted.force) as (new, _):
             header, tally, streams = convert(
@@ -149,7 +150,7 @@ def capture(wanted: Wanted, source: Source, on_begin: Callable[[Wanted], None]) 
 
 
 def _free(output: Path) -> Path:
-    """The path, or the first one like it, that has no file, nor its names' one."""
+    """Return the path, or the first variant of it whose file and names file do not exist."""
     free, number = output, 1
     while any(os.path.lexists(path) for path in (free, names_file(free))):
         number += 1
@@ -158,7 +159,8 @@ def _free(output: Path) -> Path:
 
 
 def _hierarchy() -> tuple[Path, CgroupVersion]:
-    """Where cgroups have names; without an io controller all requests are the root's."""
+    """Return the mount point of the cgroups with names; without an io controller all requests are
+    the root's."""
     try:
         return system.io_hierarchy()
     except UserError:
@@ -187,7 +189,7 @@ def _parents(streams: dict[str, int], cgroups: Cgroups) -> dict[str, dict[str, i
 
 
 class _Signals:
-    """How often the user asked for an end; counted, so that nothing is torn by it."""
+    """Count the user's interrupts, so that none tears a write."""
 
     def __init__(self) -> None:
         self.came = 0
@@ -215,11 +217,11 @@ def _record(
     signals: _Signals,
     on_begin: Callable[[Wanted], None],
 ) -> int | None:
-    """Take events until it is over; the command's status, if it ended by itself."""
+    """Read events until the capture ends. Returns the command's status, if it ended by itself."""
     command = _start(wanted.command)
     on_begin(wanted)
     deadline = None if wanted.seconds is None else time.monotonic() + wanted.seconds
-    asked: int | None = None  # signals that had come when the command was asked to end
+    asked: int | None = None  # signals received when the command was asked to end
     try:
         while command is None or command.poll() is None:
             _take(source, raw, cgroups)
@@ -229,7 +231,7 @@ def _record(
             elif signals.came or (deadline is not None and time.monotonic() >= deadline):
                 if command is None:
                     break
-                # What it does to come to its end is captured as well.
+                # Requests of the command's shutdown are captured as well.
                 command.terminate()
                 asked = signals.came
             time.sleep(_POLL_S)

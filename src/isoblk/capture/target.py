@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is captured: a block device of this machine, whole or a partition."""
+"""The target of a capture: a block device of this machine, whole or a partition."""
 
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from isoblk.capture.events import Range
-from isoblk.errors import UserError
 from isoblk.machine import system
+from isoblk.machine.blockdev import find_volume
 
 SECTOR = 512
 
 
 @dataclass(frozen=True)
 class Target:
-    """A block device. path: as it was named. name: the kernel's. number: MAJ:MIN. sys: its
-    directory. disk: that of the disk that it is, or is a part of. first: its first sector there.
-    sectors: how many."""
+    """A block device. path: as given. name: the kernel's. number: MAJ:MIN. sys: its directory in
+    sysfs. disk: that of the whole disk. first: its first sector on the disk. sectors: its
+    length."""
 
     path: str
     name: str
@@ -29,7 +28,7 @@ class Target:
 
     @property
     def range(self) -> Range:
-        """Whose requests are its."""
+        """Return the sectors of its requests."""
         major, minor = (self.disk / "dev").read_text().strip().split(":")
         if self.disk == self.sys:
             return Range(int(major), int(minor))
@@ -37,7 +36,7 @@ class Target:
 
     @property
     def scheduler(self) -> str:
-        """The scheduler in use; "none" for a device that has no requests."""
+        """Return the scheduler in use; "none" for a device without requests."""
         try:
             return system.chosen((self.disk / "queue/scheduler").read_text().strip())
         except OSError:
@@ -45,50 +44,42 @@ class Target:
 
     @property
     def logical_block_size(self) -> int:
-        """Bytes."""
+        """Return the size of a logical block, bytes."""
         return int((self.disk / "queue/logical_block_size").read_text())
 
 
 def find_target(path: str, sys: Path = system.SYS) -> Target:
-    """The device that a path names.
+    """Return the block device that a path names.
 
     Raises:
-        UserError: it names no block device.
+        UserError: it does not name a block device.
     """
-    try:
-        found = Path(path).stat()
-    except OSError as error:
-        raise UserError(
-            f"no such device: {error.strerror}", where=path, next="see: lsblk"
-        ) from None
-    if not stat.S_ISBLK(found.st_mode):
-        raise UserError("not a block device", where=path, next="name a disk, such as /dev/sdb")
-    number = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
-    place = (sys / "dev/block" / number).resolve()
-    if not (place / "size").exists():
-        raise UserError("the kernel has no such device", where=path, next="see: lsblk")
-    part = (place / "partition").exists()
+    volume = find_volume(path, sys)
+    part = volume.whole != volume.sys
     return Target(
         path=path,
-        name=place.name,
-        number=number,
-        sys=place,
-        disk=place.parent if part else place,
-        first=int((place / "start").read_text()) if part else 0,
-        sectors=int((place / "size").read_text()),
+        name=volume.name,
+        number=volume.number,
+        sys=volume.sys,
+        disk=volume.whole,
+        first=int((volume.sys / "start").read_text()) if part else 0,
+        sectors=int((volume.sys / "size").read_text()),
     )
 
 
 def lies_on(directory: Path, target: Target, sys: Path = system.SYS) -> bool:
-    """Whether files in `directory` are on the target: what writes them would be captured too."""
+    """Return whether files in `directory` are on the target, so that writes to them would be
+    captured."""
     number = directory.stat().st_dev
     place = (sys / "dev/block" / f"{os.major(number)}:{os.minor(number)}").resolve()
     above = [place] if place.exists() else []
     while above:
-        one = above.pop()
-        if target.sys in (one, one.parent) or (target.disk != target.sys and target.disk == one):
+        device = above.pop()
+        if target.sys in (device, device.parent) or (
+            target.disk != target.sys and target.disk == device
+        ):
             return True
-        above += [link.resolve() for link in (one / "slaves").glob("*")]
-        if (one / "partition").exists():
-            above.append(one.parent)
+        above += [link.resolve() for link in (device / "slaves").glob("*")]
+        if (device / "partition").exists():
+            above.append(device.parent)
     return False

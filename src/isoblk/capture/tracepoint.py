@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where events come from: a BPF program at the kernel's tracepoint. Nothing of it outlives this
-process, and nothing of the machine is changed."""
+"""Sources of events: a BPF program at the kernel's tracepoint. It ends with this process, and
+changes nothing on the machine."""
 
 import errno
 import os
@@ -22,30 +22,30 @@ TYPES = Path("/sys/kernel/btf/vmlinux")
 
 
 class UnavailableError(Exception):
-    """This kernel cannot do it that way; the text says why."""
+    """This kernel does not support the method; the text is the reason."""
 
 
 class Source(Protocol):
-    """Events of a device, from when it was made. name: for print."""
+    """Events of a device, from its creation on. name: for messages."""
 
     name: str
 
     @property
     def decode(self) -> Decode:
-        """How their operations and flags are numbered."""
+        """Return the decoder of operations and flags."""
 
     def take(self) -> Iterator[Records]:
-        """Those that are there, of EVENT; each block is valid until the next is asked for."""
+        """Yield pending records of EVENT; a block is valid until the next is requested."""
 
     def stop(self) -> None:
-        """Let no more come; those before it can still be taken."""
+        """Stop recording; earlier events can still be read."""
 
     def lost(self) -> int:
-        """How many were not recorded."""
+        """Return the number of events that were not recorded."""
 
 
 class BpfSource:
-    """Events from the program, through the ring buffer."""
+    """Events from the BPF program, through the ring buffer."""
 
     name = "bpf"
 
@@ -67,7 +67,8 @@ class BpfSource:
             self._link = -1
 
     def lost(self) -> int:
-        """Those for which the ring had no room, or at which the program could not run."""
+        """Return the number of events for which the ring had no room, or the program could not
+        run."""
         return bpf.read_counter(self._lost) + bpf.misses(self._program)
 
 
@@ -76,7 +77,8 @@ def bpf_source(target: Target, buffer: int) -> Iterator[BpfSource]:
     """Capture by BPF.
 
     Args:
-        buffer: bytes for events that are not taken yet, a power of two.
+        target: the device.
+        buffer: bytes for pending events, a power of two.
 
     Raises:
         UnavailableError: the kernel has no BPF, no type information, or is too old or too new.
