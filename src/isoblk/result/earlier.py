@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs that are in a result directory and no longer part of its study.
+"""Keep the runs in a result directory that are no longer part of its study.
 
-A study was edited, or runs under another kernel, and was run again into the same directory. What
-study.json was before then lies in earlier/N, as a result directory of its own, whose runs are the
-same ones. One that has no run which the study lacks is removed.
+When a study was edited, or runs under another kernel, the former study.json is moved to earlier/N,
+a result directory with links to the same runs. It is removed when all of its runs are in the study
+again.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ _OWN = {"study.json", "runs"}
 
 
 def set_aside(results: Path, record: StudyRecord) -> None:
-    """Keep what study.json is before it becomes another.
+    """Keep the current study.json before it is replaced.
 
     Raises:
         UserError: it cannot be written.
@@ -33,7 +33,7 @@ def set_aside(results: Path, record: StudyRecord) -> None:
 
 
 def forget_what_is_here(results: Path) -> None:
-    """Remove what was set aside, and has no run that the study lacks; but not what a user added."""
+    """Remove earlier versions whose runs are all in the study, but no files that a user added."""
     here = finished(read_results(results))
     for directory in _all(results):
         if (
@@ -48,25 +48,25 @@ def forget_what_is_here(results: Path) -> None:
 
 
 def notes(results: Path) -> list[str]:
-    """A line for each version that was set aside: how many runs it has of its own, and where."""
+    """Return a line for each earlier version: the number of its own runs, and its path."""
     here = finished(read_results(results))
     told = []
     for directory in _all(results):
         if count := len(finished(read_results(directory)) - here):
             runs = "1 run" if count == 1 else f"{count} runs"
             told.append(
-                f"{runs} of the study as it was before: not shown here; isoblk show {directory}"
+                f"{runs} of an earlier version of the study: not shown here; see: isoblk show {directory}"
             )
     return told
 
 
 def finished(found: ResultSet) -> set[str]:
-    """The ids of the runs that are there."""
+    """Return the ids of the finished runs."""
     return {run.record.id for run in found.runs if run is not None}
 
 
 def _all(results: Path) -> list[Path]:
-    """What was set aside, the oldest first."""
+    """Return the earlier versions, the oldest first."""
     there = [path for path in (results / DIRECTORY).glob("*") if path.name.isdecimal()]
     return sorted((path for path in there if (path / "study.json").is_file()), key=_number)
 

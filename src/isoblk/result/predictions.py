@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What feedbac predicted and what was used: its debugfs file `history`."""
+"""Parse feedbac's predictions and the actual use, from its debugfs file `history`."""
 
 import polars as pl
 
@@ -10,17 +10,17 @@ _NAMES = ("at_ns", "predicted", "used", "error_permille", "a_permille")
 
 
 def parse_predictions(text: str, barrier_ns: int) -> pl.DataFrame:
-    """`history` to PREDICTIONS_SCHEMA, in the file's order, which is that of time.
+    """Parse `history` into PREDICTIONS_SCHEMA, in the file's order, which is by time.
 
-    A period for which nothing had been predicted (the first) is left out.
+    The first period, which has no prediction, is omitted.
 
     Args:
-        text: lines of "at_ns N predicted N used N error_permille N a_permille N", numbers of
-            sectors a period; at_ns is the period's end.
-        barrier_ns: when the load began, by the same clock.
+        text: lines of "at_ns N predicted N used N error_permille N a_permille N", in sectors per
+            period; at_ns is the period's end.
+        barrier_ns: begin of the load, by the same clock.
 
     Raises:
-        RunError: a line is another.
+        RunError: a line is malformed.
     """
     rows = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -33,10 +33,10 @@ def parse_predictions(text: str, barrier_ns: int) -> pl.DataFrame:
             raise RunError(
                 f"not a prediction of feedbac: {line[:80]!r}", where=f"predictions:{number}"
             ) from None
-        # Without a prediction there is no error either.
+        # No prediction: error 0 has no meaning.
         if predicted == permille == 0:
             continue
-        # From the sectors: thousandths are too coarse.
+        # Computed from the sectors, because thousandths are too coarse.
         error = abs(predicted / used - 1) if used else float("inf")
         rows.append(((at_ns - barrier_ns) / 1e6, predicted, used, error, a / 1000))
     return pl.DataFrame(rows, schema=PREDICTIONS_SCHEMA, orient="row")

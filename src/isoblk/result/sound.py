@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether the parts of others' results fit together: types are not enough for what is computed."""
+"""Check values of result files beyond their types, because results may come from other people."""
 
 from collections.abc import Iterator
 
@@ -20,12 +20,13 @@ _MOST = (1 << 63) - 1
 
 
 def wrong_in_study(record: StudyRecord) -> str:
-    """What no study.json of isoblk's says; "" if all can be."""
+    """Return the first invalid value of a study.json; "" if all are valid."""
     return next((text for run in record.runs for text in _of_planned(run.planned, record)), "")
 
 
 def wrong_in_run(record: RunRecord, planned: RunSpec) -> str:
-    """What no run.json of isoblk's says, of a run that was planned so; "" if all can be."""
+    """Return the first invalid value of a run.json, for a run that was planned so; "" if all are
+    valid."""
     return next(_of_run(record, planned), "")
 
 

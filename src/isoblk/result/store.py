@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reading and writing result directories. Whole files appear by rename only."""
+"""Read and write result directories. Files appear whole, by rename."""
 
 import re
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ PREDICTIONS = "predictions.parquet"
 
 RecordT = TypeVar("RecordT", RunRecord, StudyRecord)
 
-# Characters that a terminal obeys, in JSON: escaped, and as they are.
+# Characters that control a terminal, in JSON: escaped, and literal.
 _OBEYED = re.compile(
     rb"\\u00(?:[0189][0-9a-fA-F]|7[fF])|\\u20(?:2[89a-eA-E]|6[6-9])"
     rb"|\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]|\xe2\x81[\xa6-\xa9]"
@@ -46,27 +46,27 @@ PREDICTIONS_SCHEMA = pl.Schema(
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run on disk; the tables are read when asked for."""
+    """A finished run on disk; its tables are read on demand."""
 
     record: RunRecord
     dir: Path
 
     def series(self) -> pl.DataFrame:
-        """Time series, SERIES_SCHEMA."""
+        """Return the time series, SERIES_SCHEMA."""
         return _read_table(self.dir / "series.parquet")
 
     def latency(self) -> pl.DataFrame:
-        """Latency buckets of the measured time, LATENCY_SCHEMA."""
+        """Return latency buckets of the measured time, LATENCY_SCHEMA."""
         return _read_table(self.dir / "latency.parquet")
 
     def predictions(self) -> pl.DataFrame:
-        """feedbac's predictions, PREDICTIONS_SCHEMA."""
+        """Return feedbac's predictions, PREDICTIONS_SCHEMA."""
         return _read_table(self.dir / PREDICTIONS)
 
 
 @dataclass(frozen=True)
 class ResultSet:
-    """A study's result directory. runs: in the study's order, None where not finished."""
+    """A study's result directory. runs: in the study's order, None for an unfinished run."""
 
     dir: Path
     record: StudyRecord
@@ -86,12 +86,12 @@ def write_table(path: Path, table: pl.DataFrame) -> None:
 
 
 def run_dir(results: Path, run_id: str) -> Path:
-    """Where a finished run lies."""
+    """Return the directory of a finished run."""
     return results / "runs" / run_id
 
 
 def read_run(directory: Path) -> Run | None:
-    """The finished run in `directory`, or None if there is none.
+    """Return the finished run in `directory`, None if there is none.
 
     Raises:
         UserError: run.json cannot be read, is damaged or of another format.
@@ -120,7 +120,7 @@ def read_results(results: Path) -> ResultSet:
     """Load a result directory.
 
     Raises:
-        UserError: it is none, or is damaged.
+        UserError: it is not a result directory, or is damaged.
     """
     path = results / "study.json"
     try:
@@ -150,7 +150,7 @@ def _decode(path: Path, kind: type[RecordT]) -> RecordT:
     try:
         data = path.read_bytes()
         if _OBEYED.search(data):
-            # Others' results may say anything to the terminal that shows them.
+            # Results of other people may contain terminal control characters.
             shown = _shown(msgspec.json.decode(data))
             record = build(shown, kind, str_keys=True)
         else:
@@ -171,7 +171,7 @@ def _decode(path: Path, kind: type[RecordT]) -> RecordT:
 
 
 def _shown(value: Any) -> Any:
-    """A decoded document with an escape for each character that a terminal obeys."""
+    """Escape the terminal control characters in a decoded document."""
     if isinstance(value, dict):
         return {_shown(key): _shown(inner) for key, inner in value.items()}
     if isinstance(value, list):

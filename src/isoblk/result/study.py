@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is kept of a study."""
+"""The record of a study."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -11,8 +11,8 @@ from isoblk.study.model import Study
 
 
 class StudyRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One of a study's runs. id: "" until the runs it leans on have ended.
-    failure: one line, "" unless it failed."""
+    """A run of a study. id: "" until the runs that it depends on have ended. failure: one line, ""
+    unless it failed."""
 
     planned: PlannedRun
     id: str = ""
@@ -20,10 +20,10 @@ class StudyRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """study.json. runs: in the order of the expansion; planned.calibrate, .reference and
-    .alone are indexes into it. source: the study file's text. presets: the title of each preset
-    that the study names. made: the day on which the last of the runs was made, as 2026-01-31, in
-    UTC. Both are empty in results of an isoblk that did not keep them."""
+    """study.json. runs: in the order of the expansion; planned.calibrate, .reference and .alone are
+    indices into it. source: the study file's text. presets: the title of each preset in the study.
+    made: UTC day of the last run, as 2026-01-31. presets and made are empty in results of an older
+    isoblk."""
 
     format: int
     study: Study
@@ -34,7 +34,7 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def preset_of(study: Study, point: Mapping[str, str], part: Literal["device", "ssd"]) -> str:
-    """The preset that a point's device, or its SSD, is one of; "" if it is of none."""
+    """Return the preset of a point's device or SSD; "" without one."""
     for key in (part, f"{part}.preset"):
         if key in point:
             return point[key]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a disk can do at most, by its own figures, and what a study asks of it."""
+"""Compare the load that a study requests with the most that its disk can do."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from isoblk.run.spec import Device, HostDevice, NullBlkDevice, RunSpec, Tenant, 
 
 _SECOND = 1_000_000_000
 _NO_LIMIT = float("inf")
-# Thousandths, in which the speed of a replay is.
+# The speed of a replay is in thousandths.
 _SPEED_UNIT = 1000
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a tenant asks for, whether it gets it or not: requests and bytes a second, on average if
-    it rests at times. merges: whether its requests may become fewer on their way to the disk."""
+    """The load that a tenant requests, served or not: requests and bytes per second, on average if
+    it pauses. merges: whether its requests may be merged on their way to the disk."""
 
     tenant: str
     ios: float
@@ -27,7 +27,7 @@ class Asked:
 
 
 def asked(tenant: Tenant) -> Asked | None:
-    """What a tenant asks for; None if it sends a request when another ends."""
+    """Return the load that a tenant requests; None for a closed loop."""
     load = tenant.workload
     if program_of(load):
         return None
@@ -59,8 +59,8 @@ def asked(tenant: Tenant) -> Asked | None:
 
 
 def most_ios(device: Device, run_ns: int) -> float:
-    """Requests a second that the disk never exceeds in a run of that length, of its quickest
-    kind."""
+    """Return the most requests per second of the cheapest kind that the disk can do in a run of
+    that length."""
     match device:
         case NullBlkDevice():
             return device.hw_queue_depth * _SECOND / device.completion_nsec
@@ -78,13 +78,13 @@ def most_ios(device: Device, run_ns: int) -> float:
 
 
 def _held_to(device: VdiskDevice, limit: int, run_ns: int) -> float:
-    """A limit of a cloud volume, with what is saved up when the run begins."""
+    """Return a limit of a cloud volume, with the credit that it has when the run begins."""
     return limit * (1 + device.volume.burst_ns / run_ns) if limit else _NO_LIMIT
 
 
 def too_much(spec: RunSpec) -> Iterator[str]:
-    """A line for each tenant whose rate the disk can never serve; or one for all of them, if
-    only together they ask for too much."""
+    """Yield a line for each tenant whose rate the disk can never serve; or one line for all
+    tenants, if only their sum is too high."""
     device = spec.device
     if isinstance(device, HostDevice) or spec.device_events:
         return
@@ -99,7 +99,7 @@ def too_much(spec: RunSpec) -> Iterator[str]:
 
 
 def _above(loads: Sequence[Asked], device: Device, run_ns: int, who: str, verb: str) -> str:
-    """The first thing that they ask more of than the disk ever does; "" if there is none."""
+    """Return the first limit of the disk that the loads exceed; "" if there is none."""
     links = device if isinstance(device, VdiskDevice) else VdiskDevice()
     ios = sum(one.ios for one in loads if not one.merges)
     most = most_ios(device, run_ns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Is a study one that can be run? Every point of its matrix is looked at."""
+"""Check that a study can run, at every point of its matrix."""
 
 import math
 import re
@@ -55,19 +55,19 @@ from isoblk.study.point import (
 )
 from isoblk.study.text import Source
 
-# What a cgroup of others may be called.
+# Characters of the name of a cgroup outside the study.
 _CGROUP_NAME = re.compile(r"[A-Za-z0-9_.:@+=,-]+")
 
 
 def check_study(study: Study, source: Source | None = None) -> None:
-    """Find the first thing in a study that cannot be run.
+    """Find the first error in a study.
 
     Args:
         study: as decoded.
-        source: its file, to name the line.
+        source: its file, for the line.
 
     Raises:
-        UserError: what is wrong, where (FILE:LINE and field), and what is allowed.
+        UserError: the cause, its place (FILE:LINE and field), and the allowed values.
     """
     try:
         _check(study)
@@ -102,7 +102,8 @@ def _check(study: Study) -> None:
 
 
 def _in_point(error: FieldError, point: Point, number: int) -> FieldError:
-    """Name the matrix value that is to blame, or the point, unless all points are alike."""
+    """Return the error with the matrix value that causes it, or with the point, unless the matrix
+    has a single point."""
     for end in range(len(error.field), 0, -1):
         if key := point.overridden.get(error.field[:end]):
             return FieldError(
@@ -142,7 +143,7 @@ def _check_matrix(study: Study) -> None:
 
 
 def _check_targets(study: Study) -> None:
-    """A latency target of a tenant is for a scheduler that has targets."""
+    """Check that a latency target of a tenant is read by a scheduler."""
     known = kinds(study.schedulers)
     having = [name for name, kind in known.items() if kind.target_file]
     names = [str(name) for name in study.matrix.get(SCHEDULER, [study.scheduler])]
@@ -178,7 +179,7 @@ def _check_run_table(study: Study) -> None:
 
 
 def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> None:
-    """runs: tenants' names of each run that the claim speaks of."""
+    """Check a claim. runs: tenants' names of each run that matches it."""
     claim, field = study.claim[index], ("claim", index)
     _check_at_points(study, (*field, "where"), claim.where)
     _check_at_points(study, (*field, "than"), claim.than)
@@ -214,7 +215,8 @@ def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> Non
 
 
 def _check_schedulers(study: Study, field: Field, claim: ClaimEntry) -> None:
-    """A matrix key that is about one scheduler is asked for of that one, and said of it."""
+    """Check that a matrix key of one scheduler is used with that scheduler, and given where it is
+    needed."""
     own = study.matrix.get(SCHEDULER, [study.scheduler])
     under = [claim.where[SCHEDULER]] if SCHEDULER in claim.where else own
     for key in claim.where:
@@ -232,7 +234,7 @@ def _check_schedulers(study: Study, field: Field, claim: ClaimEntry) -> None:
             raise FieldError(
                 (*field, "than", key), f"has no meaning under {other}", next="remove it"
             )
-        # It is not known from the run that is compared, unless all of these have it.
+        # The compared run does not determine the key, unless all of these schedulers have it.
         said = key in claim.than or all(
             applies(key, str(one))
             for one in under
@@ -282,7 +284,7 @@ def _check_compare(study: Study, compare: CompareTable) -> None:
 
 
 def _check_at_points(study: Study, field: Field, at: dict[str, MatrixValue]) -> None:
-    """`where` or `than`: keys and values of the matrix."""
+    """Check `where` or `than`: keys and values of the matrix."""
     keys = {SCHEDULER, *study.matrix}
     for key, value in at.items():
         if key not in keys:
@@ -320,7 +322,8 @@ def _check_point(study: Study, spec: RunSpec) -> None:
 
 
 def _check_filesystem(study: Study, spec: RunSpec) -> None:
-    """It fits the device, which keeps what is written; nobody else writes there."""
+    """Check that the file system fits the device, that the device keeps data, and that no tenant
+    writes there."""
     filesystem, device = spec.filesystem, spec.device
     if filesystem is None:
         return
@@ -377,7 +380,7 @@ def _check_filesystem(study: Study, spec: RunSpec) -> None:
 
 
 def _check_verified_regions(study: Study, spec: RunSpec) -> None:
-    """What a tenant verifies, no other may write."""
+    """Check that no other tenant writes to a region that a tenant verifies."""
     room = size_of(spec.stack, spec.device.size)
     regions = {
         tenant.name: (
@@ -406,7 +409,7 @@ def _check_verified_regions(study: Study, spec: RunSpec) -> None:
 
 
 def _check_zones(study: Study, spec: RunSpec) -> None:
-    """A disk with zones has no file system, no layers, and one writer a zone."""
+    """Check that a disk with zones has no file system, no layers, and one writer per zone."""
     device = spec.device
     if not isinstance(device, NullBlkDevice) or not device.zone_size:
         return
@@ -522,7 +525,7 @@ def _check_tenants(study: Study, spec: RunSpec) -> None:
 
 
 def _check_inner(slot: Slot, scheduler: Scheduler) -> None:
-    """A tenant whose cgroup holds those of others."""
+    """Check a tenant whose cgroup contains those of others."""
     if kind_of(scheduler).fixed_weights:
         raise FieldError(
             ("tenant", slot.entry, "cgroup"),
@@ -586,7 +589,7 @@ def _check_events(study: Study, spec: RunSpec) -> None:
 
 
 def _check_switch(spec: RunSpec, field: Field) -> None:
-    """Check that the disk can change to another scheduler in the middle of the run."""
+    """Check that the disk can change to another scheduler during the run."""
     if spec.scheduler.name not in ELEVATORS:
         raise FieldError(
             field, f"{spec.scheduler.name} is not an elevator", next=f"remove {spec.scheduler.name}"
@@ -675,9 +678,9 @@ def _check_tunables(study: Study) -> None:
 
 
 def _whole(value: int | str) -> int | None:
-    """The number that a file would take this for, if it is one."""
+    """Return the number that a file would take the value for; None if it is not a number."""
     text = str(value).strip()
-    # Of more digits than any file takes, but few enough to be made a number.
+    # More digits than any file accepts, and few enough for int().
     return int(text) if re.fullmatch(r"[+-]?[0-9]{1,40}", text) else None
 
 
@@ -700,7 +703,8 @@ def _name(field: Field, name: str, what: str) -> None:
 
 
 def _check_running(study: Study, slot: Slot, spec: RunSpec) -> None:
-    """A tenant that is running already, and what may be done beside it: the disk is in use."""
+    """Check a tenant that is already running, and the rest of the study, which must not disturb the
+    disk in use."""
     entry = study.tenant[slot.entry]
     field: Field = ("tenant", slot.entry, "cgroup")
     if entry.count is not UNSET:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Is a study's cache one that can be made, and do the tenants fit it?"""
+"""Check that a study's cache can be created, and that the tenants fit it."""
 
 from isoblk.caches.registry import CACHES
 from isoblk.programs.registry import program_of
@@ -18,7 +18,7 @@ def check_cache(study: Study, spec: RunSpec) -> None:
     """Check [ssd], [caching] and [caches] at one point of the matrix.
 
     Raises:
-        FieldError: what is wrong, and what is allowed.
+        FieldError: the cause, and the allowed values.
     """
     for name in study.caches:
         if name not in CACHES:
@@ -99,7 +99,7 @@ def _check_placement(caching: Caching) -> None:
             f"{caching.working_set} is not a number of pieces",
             next=f"give a multiple of {format_size(caching.piece)}",
         )
-    # One piece's room is the cache's, as of bcache's superblock.
+    # The cache needs room for a piece, as for bcache's superblock.
     room = cached_bytes(caching) - caching.piece
     if caching.working_set > room:
         raise FieldError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Is one tenant's load one that the generator can make on the device?"""
+"""Check that the generator can make a tenant's load on the device."""
 
 import re
 
@@ -43,7 +43,7 @@ def check_load(study: Study, entry: int, spec: RunSpec, load: Workload) -> None:
 
 
 class _Load:
-    """The load of the tenants of one [[tenant]], and where its options were written."""
+    """The load of the tenants of one [[tenant]], and the origin of its options."""
 
     def __init__(self, study: Study, entry: int, spec: RunSpec, load: Workload) -> None:
         self._study, self._entry, self._spec, self._load = study, entry, spec, load
@@ -67,7 +67,7 @@ class _Load:
         self._check_device()
 
     def _check_options(self) -> None:
-        """Check what the options' records say of each by itself."""
+        """Check each option by its own record."""
         for name, one in LOAD_OPTIONS.items():
             value = getattr(self._load, one.field) if one.field else None
             if one.option.allowed is not None and value not in one.option.allowed:
@@ -138,7 +138,7 @@ class _Load:
     def _check_region(self) -> None:
         load, room = self._load, size_of(self._spec.stack, self._spec.device.size)
         unit = logical_block(self._spec.device)
-        # A trace's requests are made to fit.
+        # Requests of a trace are fitted to the region.
         largest = unit if load.trace else max(self._block_sizes()[1])
         for name, offset in (("offset", load.offset), ("size", load.size)):
             if offset % unit:
@@ -186,7 +186,7 @@ class _Load:
             )
 
     def _check_turns(self) -> None:
-        """on and off: both, or neither."""
+        """Check that both or neither of on and off are set."""
         load, end = self._load, self._spec.warmup_ns + self._spec.runtime_ns
         turns = {"on": load.on_ns, "off": load.off_ns}
         if not any(turns.values()):
@@ -294,7 +294,7 @@ class _Load:
             self._check_zones(device.zone_size)
 
     def _check_zones(self, zone: int) -> None:
-        """A zone is written in order, from its start. fio knows of zones, and resets them."""
+        """Check that zones are written sequentially from their start. fio handles zones itself."""
         load = self._load
         if load.program == "fio":
             return

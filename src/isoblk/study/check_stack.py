@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Is a study's stack of layers one that can be made, and do the tenants fit it?"""
+"""Check that a study's stack of layers can be created, and that the tenants fit it."""
 
 from isoblk.layers.registry import NO_STACK, disks_of, layers_of, size_of
 from isoblk.run import limits
@@ -16,7 +16,7 @@ def check_stack(study: Study, spec: RunSpec) -> None:
     """Check the stack at one point of the matrix.
 
     Raises:
-        FieldError: what is wrong, and what is allowed.
+        FieldError: the cause, and the allowed values.
     """
     if not spec.stack:
         return
@@ -59,7 +59,7 @@ def _check_order(spec: RunSpec) -> None:
 
 
 def _check_disk(spec: RunSpec) -> None:
-    """The disk keeps what the layers write, and is large enough for them."""
+    """Check that the disk keeps data, and is large enough for the layers."""
     device = spec.device
     keeping = [layer.name for layer in layers_of(spec.stack) if layer.keeps]
     if keeping and isinstance(device, VdiskDevice) and device.store == "none":

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A study's runs: its points, and the runs that these are judged by or set up with.
+"""Expand a study into its runs: those of its points, and the runs that these depend on.
 
-A share run leans on
-- what its scheduler has to be told of the device: the six calibrations of io.cost, or of isoblk,
-  with a model that is "calibrated";
-- the run under `none` at the same point: the matrix's own if there is one, else one of
-  kind "reference";
+A share run depends on
+- the calibration of its scheduler: the six measurements of io.cost, or those of isoblk with a model
+  that is "calibrated";
+- the run under `none` at the same point: the matrix's own if there is one, else one of kind
+  "reference";
 - each of its tenants alone on the device;
 - for service_error, each of its loads alone with as many requests as the device can use;
-- for lost, its load alone with as many requests as exact shares allow in the device.
-Every such run is made once, however many lean on it, and comes before them.
+- for lost, its load alone with the number in flight that exact shares permit.
+Each such run is made once for all runs that depend on it, and comes before them.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -48,7 +48,7 @@ _ALONE_SEED = 1
 _CALIBRATION_NS = 1_000_000_000
 _CALIBRATION_WINDOW_MS = 100
 
-# More than any of our models has servers or dies, and less than tags.
+# More than the servers or dies of any model, and less than the tags.
 _FULL_DEPTH = 128
 
 
@@ -57,23 +57,24 @@ def expand(
     metrics: Collection[str] = (),
     wanted: Callable[[Mapping[str, str]], bool] = lambda point: True,
 ) -> Expansion:
-    """All runs of a study, in an order in which they can be made.
+    """Return all runs of a study, in an order in which they can be made.
 
-    Repeats are outermost: a study that is stopped half-way has whole repeats. Tenants alone
-    and calibrations are made once, not for every repeat.
+    Repeats are outermost, so that an interrupted study has whole repeats. Runs of lone tenants and
+    calibrations are made once, not per repeat.
 
     Args:
-        metrics: that are asked for besides those of the study's claims.
-        wanted: whether a point is; of the others there is only what these lean on.
+        study: the study.
+        metrics: requested in addition to those of the study's claims.
+        wanted: selects points; other points have only the runs that selected points depend on.
 
     Raises:
-        FieldError: the study is wrong; check_study() finds more than this does.
+        FieldError: the study is invalid; check_study() finds more errors.
     """
     expander = _Expander({claim.metric for claim in study.claim} | set(metrics))
     every = list(points(study))
     for repeat in range(study.run.repeats):
         specs = [build_run(point, repeat) for point in every]
-        # The matrix's own runs under none serve as references, wherever they stand.
+        # The matrix's own runs under none serve as references, at any index.
         own = {_key(spec): spec for spec in reversed(specs) if _is_none(spec)}
         for spec in specs:
             if wanted(spec.point):
@@ -86,12 +87,12 @@ def _is_none(spec: RunSpec) -> bool:
 
 
 def _key(spec: RunSpec) -> bytes:
-    """Equal for runs that do the same, whatever point they were made for."""
+    """Return a key that is equal for runs with equal behaviour, whatever their points."""
     return msgspec.json.encode(msgspec.structs.replace(spec, kind="share", point={}))
 
 
 class _Expander:
-    """The runs so far, and where each is."""
+    """The runs so far, and the index of each."""
 
     def __init__(self, metrics: Collection[str]) -> None:
         self._metrics = metrics
@@ -104,7 +105,7 @@ class _Expander:
         return len(self.runs) - 1
 
     def share(self, spec: RunSpec, own: Mapping[bytes, RunSpec]) -> int:
-        """Place a share or reference run, after what it leans on; where it is."""
+        """Add a share or reference run after the runs that it depends on. Returns its index."""
         place = (f"{spec.kind} {spec.point}" if spec.kind == "share" else "reference", _key(spec))
         if place in self._placed:
             return self._placed[place]
@@ -130,10 +131,11 @@ class _Expander:
 
     def _alone_runs(self, spec: RunSpec) -> tuple[int, ...]:
         if any(tenant.workload.program == RUNNING for tenant in spec.tenants):
-            # Who is running already goes on meanwhile: nobody is alone.
+            # Tenants that are already running continue during any run: no tenant can be alone.
             return ()
         if spec.caching is not None and len(spec.tenants) == 1:
-            # It is alone as it is, and what a cache gives depends on what came before.
+            # A single tenant is alone already. With a cache, the result depends on earlier
+            # requests.
             return ()
         return self._runs_of(spec, [tenant.workload for tenant in spec.tenants])
 
@@ -153,7 +155,8 @@ class _Expander:
         return None
 
     def _run_with(self, spec: RunSpec, depths: Sequence[int]) -> int:
-        """Where the run of all tenants without a scheduler, each with its iodepth of these, is."""
+        """Return the index of the run of all tenants without a scheduler and with these
+        iodepths."""
         run = msgspec.structs.replace(
             _under_none(spec),
             kind="alone",
@@ -174,7 +177,7 @@ class _Expander:
         return self._placed[place]
 
     def _runs_of(self, spec: RunSpec, loads: Sequence[Workload]) -> tuple[int, ...]:
-        """Where the runs of each of these loads alone are."""
+        """Return the indices of the runs of each load alone."""
         base = msgspec.structs.replace(
             _under_none(spec),
             kind="alone",
@@ -187,7 +190,7 @@ class _Expander:
         )
         indexes = []
         for load in (_load_alone(one, spec.device) for one in loads):
-            # Who works on the device itself leaves the file system alone.
+            # A program that uses the device directly does not use the file system.
             filesystem = spec.filesystem if program_of(load) else None
             own_base = msgspec.structs.replace(base, filesystem=filesystem)
             place = (msgspec.json.encode(own_base), msgspec.json.encode(load))
@@ -229,7 +232,7 @@ class _Expander:
                 window_ms=_CALIBRATION_WINDOW_MS,
                 seed=_ALONE_SEED,
             )
-            # Equal loads of two schedulers are two runs here, and one in the results.
+            # Equal loads of two schedulers are two runs in this list, and one in the results.
             place = (f"calibrate {scheduler}", _key(run))
             if place not in self._placed:
                 self._placed[place] = self._add(PlannedRun(spec=run))
@@ -238,13 +241,13 @@ class _Expander:
 
 
 def measurements(spec: RunSpec) -> dict[str, Measurement]:
-    """What is to be measured of the device before the run can be made, by name."""
+    """Return the measurements of the device that the run needs, by name."""
     return {name: wanted for name, (_, wanted) in _measurements(spec).items()}
 
 
 def _measurements(spec: RunSpec) -> dict[str, tuple[str, Measurement]]:
-    """The same, each with the scheduler that wants it. Of all that a disk changes to in a run, one
-    at most is measured for."""
+    """Return the measurements, each with the scheduler that needs it. Of the schedulers that a run
+    switches to, at most one needs any."""
     return {
         name: (scheduler.name, wanted)
         for scheduler in schedulers_of(spec)
@@ -253,7 +256,7 @@ def _measurements(spec: RunSpec) -> dict[str, tuple[str, Measurement]]:
 
 
 def _scheduled_alone(spec: RunSpec) -> RunSpec:
-    """The run without a scheduler, on the disk that has it, without a cache."""
+    """Return the run without a scheduler, on the scheduler's disk, without a cache."""
     if spec.caching is None:
         return _under_none(spec)
     device = spec.caching.ssd if spec.caching.scheduler_on == "ssd" else spec.device
@@ -261,7 +264,7 @@ def _scheduled_alone(spec: RunSpec) -> RunSpec:
 
 
 def _under_none(spec: RunSpec) -> RunSpec:
-    """The same run without a scheduler."""
+    """Return the same run without a scheduler."""
     return msgspec.structs.replace(
         spec,
         scheduler=_NONE,
@@ -271,7 +274,7 @@ def _under_none(spec: RunSpec) -> RunSpec:
 
 
 def _setting(spec: RunSpec) -> dict[str, str]:
-    """That part of a point that is about the device, not about tenants and schedulers."""
+    """Return the part of a point that concerns the device, not tenants and schedulers."""
     return {
         key: value
         for key, value in spec.point.items()
@@ -281,9 +284,12 @@ def _setting(spec: RunSpec) -> dict[str, str]:
 
 
 def _load_alone(load: Workload, device: Device) -> Workload:
-    """What a tenant does alone: its load all the time. A trace is not alike everywhere: a
-    timed replay is at the same place as beside others, a closed loop does not run dry. Where
-    on the device a pattern is matters to a hard disk only; else tenants set apart are alike."""
+    """Return a tenant's load alone, without pauses.
+
+    The position in a trace matters: a timed replay is at the same position as in the share run, and
+    a closed loop does not reach the end. The region of a pattern matters only on a hard disk;
+    elsewhere tenants that differ only in it share a run.
+    """
     alone = msgspec.structs.replace(load, randseed=_ALONE_SEED, on_ns=0, off_ns=0)
     if load.trace is None and not (isinstance(device, VdiskDevice) and device.model == "disk"):
         alone = msgspec.structs.replace(alone, offset=0)
@@ -295,7 +301,7 @@ def _load_alone(load: Workload, device: Device) -> Workload:
 
 
 def _load_full(load: Workload) -> Workload:
-    """The same kind of requests, as many as keep the device busy."""
+    """Return the same kind of requests, in a number that keeps the device busy."""
     return msgspec.structs.replace(
         load,
         iodepth=max(load.iodepth, _FULL_DEPTH),
@@ -307,15 +313,15 @@ def _load_full(load: Workload) -> Workload:
 
 
 def exact_depth(spec: RunSpec) -> int | None:
-    """How many requests may be in the device if every tenant's part of them is to be its share.
+    """Return the number of requests in flight at which every tenant's part of them can be its
+    share.
 
-    Requests at random places, all of one kind, wait in the device for the same places, whoever
-    sent them: a tenant gets its part of those that are there. So nobody can have more there than
-    the tenant allows whose requests are fewest for its share. The bound is explained in
-    docs/findings/p2-p3.md.
+    Random requests of one kind wait for the same servers of the device, so a tenant gets its part
+    of those in flight. The bound is set by the tenant with the fewest requests relative to its
+    share. See docs/findings/p2-p3.md.
 
     Returns:
-        that number; None where the tenants' loads are not alike, or not at random places.
+        None if the tenants' loads differ, or are not random.
     """
     if not _alike(spec) or not spec.tenants[0].workload.rw.startswith("rand"):
         return None
@@ -324,14 +330,15 @@ def exact_depth(spec: RunSpec) -> int | None:
 
 
 def exact_depths(spec: RunSpec) -> tuple[int, ...] | None:
-    """How many requests each tenant may have in the device if its part is to be its share.
+    """Return the number of requests that each tenant may have in flight if its part is to be its
+    share.
 
-    As exact_depth(), for streams: which places they wait for depends on where each is, so all
-    of them are needed, each with its part of the whole; of at least one request, so that
-    the bound is too high rather than too low where the whole is small.
+    As exact_depth(), for sequential loads: which servers they wait for depends on each position, so
+    all tenants are needed, each with its part of the total. Each has at least one request, so that
+    the bound errs on the high side for a small total.
 
     Returns:
-        a number a tenant; None where the loads are not alike, or are not streams.
+        A number per tenant; None if the loads differ, or are not sequential.
     """
     if not _alike(spec) or spec.tenants[0].workload.rw not in ("read", "write"):
         return None
@@ -345,7 +352,7 @@ def exact_depths(spec: RunSpec) -> tuple[int, ...] | None:
 
 
 def _alike(spec: RunSpec) -> bool:
-    """Whether all tenants send the same kind of requests, the next as soon as one ends."""
+    """Return whether all tenants send the same kind of requests in a closed loop."""
     kinds = {
         msgspec.json.encode(msgspec.structs.replace(one.workload, iodepth=1, randseed=1, offset=0))
         for one in spec.tenants
@@ -357,7 +364,8 @@ def _alike(spec: RunSpec) -> bool:
 
 
 def _allowed(spec: RunSpec) -> float:
-    """The requests of all, if the tenant whose requests are fewest for its share has all of its."""
+    """Return the total number of requests at which the tenant with the fewest requests for its
+    share has all of its own in flight."""
     shares = effective_shares(spec.tenants, spec.groups)
     return min(
         one.workload.iodepth * one.workload.numjobs / shares[one.name] for one in spec.tenants
@@ -365,7 +373,8 @@ def _allowed(spec: RunSpec) -> float:
 
 
 def _describe(load: Workload) -> str:
-    """A load in fio's words: its rw and block size, and what is not the default."""
+    """Format a load in fio's words: its rw and block size, and options that differ from the
+    default."""
     if program_of(load):
         return " ".join((load.program, *(f"{k}={_word(v)}" for k, v in load.options.items())))
     default = Workload()
@@ -392,7 +401,7 @@ def _word(value: object) -> str:
 
 
 def _calibration_load(load: Workload, device: Device) -> Workload:
-    """A load that measures the device, and no processor."""
+    """Return a load that measures the device, without processor time."""
     if isinstance(device, HostDevice):
         load = msgspec.structs.replace(load, program="fio")
     block = logical_block(device)
@@ -405,19 +414,19 @@ def resolve(
     calibration: Mapping[str, int] | None,
     reference_totals: tuple[int, int] | None,
 ) -> RunSpec:
-    """The run with what the runs it leans on have measured.
+    """Return the run with the results of the runs that it depends on.
 
     Args:
         spec: as planned.
-        calibration: what the scheduler's measurements gave, by their names; needed if it has any.
-        reference_totals: bytes read and written a second in the measured time of the run
-            under `none` at the same point; needed for schedulers that take figures from it.
+        calibration: results of the scheduler's measurements by name; required if it has any.
+        reference_totals: bytes read and written per second in the measured time of the run under
+            `none` at the same point; required by schedulers that use it.
 
     Returns:
-        The run with its scheduler completed; other runs as they are.
+        The run with its scheduler completed; other runs unchanged.
 
     Raises:
-        ValueError: what is needed was not given.
+        ValueError: a required argument is None.
     """
     measured = Measured(calibration, reference_totals, effective_shares(spec.tenants, spec.groups))
     scheduler = kind_of(spec.scheduler).complete(spec.scheduler, measured)

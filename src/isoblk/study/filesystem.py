@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a study may say to mkfs and mount, which run as root, on the host machine as well.
+"""The arguments of mkfs and mount that a study may set. Both run as root, also on the host machine.
 
-Both take options that name other files, devices and programs: those are not here, nor is what
-stops the machine at an error.
+Excluded are options that name other files, devices or programs, and those that stop the machine at
+an error.
 """
 
 import re
@@ -16,7 +16,7 @@ _WORD = r"[A-Za-z0-9_.-]+"
 
 
 def _list(*names: str) -> str:
-    """NAME or NAME=VALUE, after commas."""
+    """Return a pattern for NAME or NAME=VALUE, separated by commas."""
     one = f"(?:{'|'.join(names)})(?:={_WORD})?"
     return f"{one}(?:,{one})*"
 
@@ -26,7 +26,7 @@ _EXT4_EXTENDED = (
     *("lazy_journal_init", "nodiscard", "num_backup_sb", "orphan_file_size", "packed_meta_blocks"),
     *("resize", "stride", "stripe-width", "stripe_width"),
 )
-# By type, mkfs's options that take an argument, and what that may be.
+# By type, mkfs's options with an argument, and the pattern of the argument.
 MKFS: Mapping[FilesystemType, Mapping[str, str]] = {
     "ext4": {
         **dict.fromkeys(("-b", "-C", "-g", "-G", "-i", "-I", "-m", "-N"), _NUMBER),
@@ -83,15 +83,15 @@ MOUNT: Mapping[FilesystemType, Sequence[str]] = {
 
 
 def check_options(kind: FilesystemType, mkfs: Sequence[str], mount: str) -> None:
-    """Check what a study gives to mkfs and mount.
+    """Check a study's arguments of mkfs and mount.
 
     Args:
         kind: type of the file system.
         mkfs: further arguments of mkfs.
-        mount: options, as of mount -o; "": none.
+        mount: options, as of mount -o; "" for none.
 
     Raises:
-        FieldError: one is not among those that may be given.
+        FieldError: an option is not allowed.
     """
     known = MKFS[kind]
     for at in range(0, len(mkfs), 2):

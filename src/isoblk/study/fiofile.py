@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""fio's job files: sections, options and their places (HOWTO, "Job file format")."""
+"""Read fio's job files: sections, options and their lines (HOWTO, "Job file format")."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from pathlib import Path
 from isoblk.errors import UserError
 from isoblk.files import read_text
 
-_SHOWN = 80  # characters of a line
+_SHOWN = 80  # characters of a line that a message shows
 _SYNONYMS = {
     "readwrite": "rw",
     "blocksize": "bs",
@@ -24,13 +24,13 @@ _SYNONYMS = {
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a job as it is written. where: FILE:LINE."""
+    """An option of a job as written. where: FILE:LINE."""
 
     value: str
     where: str
 
     def bad(self, name: str, allowed: str) -> UserError:
-        """The error of a value that the option cannot have."""
+        """Return the error for a value that the option cannot have."""
         return UserError(f"{name}={self.value}", where=self.where, next=f"allowed: {allowed}")
 
 
@@ -38,7 +38,7 @@ Section = tuple[str, dict[str, Option]]
 
 
 def _lines(path: Path, outer: tuple[Path, ...] = ()) -> Iterator[tuple[str, str]]:
-    """Lines without comments, and their places; included files in their places."""
+    """Yield lines without comments, and their FILE:LINE, with included files in place."""
     text = read_text(path, "the job file", next="name a fio job file")
     for number, raw in enumerate(text.splitlines(), start=1):
         line, where = raw.strip(), f"{path}:{number}"
@@ -48,7 +48,8 @@ def _lines(path: Path, outer: tuple[Path, ...] = ()) -> Iterator[tuple[str, str]
             inner = path.parent / line.removeprefix("include ").strip()
             if inner in (*outer, path):
                 raise UserError("the file includes itself", where=where, next="remove the include")
-            # The job is data from others: what it says is shown, and so is what it includes.
+            # Job files come from other people, and messages show their lines: an include must not
+            # reveal a file outside the job's directory.
             top = (*outer, path)[0].resolve().parent
             strange = inner.exists() and not inner.is_file()
             if strange or not inner.resolve().is_relative_to(top):
@@ -63,7 +64,7 @@ def _lines(path: Path, outer: tuple[Path, ...] = ()) -> Iterator[tuple[str, str]
 
 
 def read_jobs(path: Path) -> list[Section]:
-    """The jobs and their options, those of the [global] sections before them included.
+    """Return the jobs and their options, with those of the [global] sections before them.
 
     Raises:
         UserError: the file cannot be read, or is malformed; names FILE:LINE.
@@ -101,5 +102,5 @@ def read_jobs(path: Path) -> list[Section]:
 
 
 def _shown(line: str) -> str:
-    """A line in an error, or its beginning."""
+    """Return a line for a message, truncated if it is long."""
     return repr(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}...")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A fio job file as a study. What a study cannot honour is named, not dropped.
+"""Convert a fio job file to a study. Options that a study does not support are reported.
 
 The format is fio's: HOWTO, "Job file format" and "Parameter types".
 """
@@ -17,7 +17,7 @@ from isoblk.study.fiostudy import Extent, FioTenant, write_study
 _MODES = frozenset({"read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"})
 _DIRECTIONS = {"read": 0, "randread": 0, "write": 1, "randwrite": 1, "trim": 2, "randtrim": 2}
 
-# They say how fio goes about it, or what it prints, and change nothing that is measured here.
+# Options of fio's operation or output, without effect on the measured load.
 _NO_EFFECT = (
     "name thread time_based group_reporting new_group description eta eta-newline "
     "cgroup_nodelete kb_base unit_base invalidate norandommap randrepeat "
@@ -31,9 +31,9 @@ _NO_EFFECT = (
     "fallocate overwrite pre_read iomem mem lockmem"
 )
 _MEANINGLESS = frozenset(_NO_EFFECT.split())
-# They name the place of the data. The study's device takes that place.
+# Options that name the place of the data, which the study's device replaces.
 _PLACES = frozenset({"filename", "directory", "filename_format", "nrfiles", "openfiles"})
-# Engines that wait for each request: their iodepth is 1, whatever the job says.
+# Engines that wait for each request: their iodepth is always 1.
 _SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
 _TRUE = frozenset({"", "1", "true", "yes"})
 
@@ -46,7 +46,7 @@ _COUNTS = {
 }
 
 _FACTORS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-# No more digits than Python reads, and a float holds.
+# Within what int() and float() accept.
 _NUMBER = re.compile(r"(0x[0-9a-f]{1,30}|\d{1,30})(?:([kmgtp]?)(i?)(b?))", re.IGNORECASE)
 _TIME = re.compile(r"(\d{1,30}(?:\.\d+)?)\s*(d|h|m|s|ms|msec|us|usec)?", re.IGNORECASE)
 _PERCENT = re.compile(r"[0-9]{1,9}")
@@ -63,14 +63,14 @@ _TIME_NS = {
 
 
 def from_fio(path: Path) -> tuple[str, list[str]]:
-    """The study that a fio job file describes.
+    """Return the study of a fio job file.
 
-    Every section but [global] becomes a tenant, under the kernel's schedulers and isoblk's; the
-    device is a drive's preset, or, if a job verifies, a null_blk that keeps its data.
+    Every section except [global] becomes a tenant, under the kernel's schedulers and isoblk's. The
+    device is a drive's preset or, if a job verifies, a null_blk that keeps its data.
 
     Returns:
-        The study as TOML, with the warnings as comments on top, and the warnings: one for
-        each option that cannot be honoured, with its place.
+        The study as TOML, with the warnings as comments on top; and the warnings, one for each
+            unsupported option, with its place.
 
     Raises:
         UserError: the file cannot be read, is malformed, or has no job; names FILE:LINE.
@@ -109,15 +109,15 @@ def _unique(wanted: str, taken: set[str]) -> str:
 
 
 class _Import:
-    """Takes a job's options one by one; what is left over at the end is not honoured."""
+    """Consume a job's options; the rest at the end is unsupported."""
 
     def __init__(self, section: str, options: dict[str, Option], warnings: list[str]) -> None:
         self._section = section
         self._left = dict(options)
         self._warnings = warnings
         self._base = 1024
-        self._mean_size: float = 4096  # of a request
-        self._mix: int | None = None  # percentage of reads that rates ask for
+        self._mean_size: float = 4096  # of a request, bytes
+        self._mix: int | None = None  # percentage of reads in the rates
 
     def tenant(self) -> FioTenant:
         tenant = FioTenant(name=self._safe_name())
@@ -137,7 +137,7 @@ class _Import:
 
     def _warn(self, option: Option, text: str, why: str = "not honoured") -> None:
         warning = f"{option.where}: {text}: {why}"
-        if warning not in self._warnings:  # one of [global] is met once a job
+        if warning not in self._warnings:  # an option of [global] recurs in each job
             self._warnings.append(warning)
 
     def _take(self, name: str) -> Option | None:
@@ -161,8 +161,8 @@ class _Import:
             self._base = int(option.value)
 
     def _number(self, name: str, option: Option, text: str | None = None) -> int:
-        """A number with fio's suffixes: with kb_base=1024 k is 1024 and ki 1000; with 1000 the
-        other way round, as SI and IEC have it."""
+        """Parse a number with fio's suffixes: with kb_base=1024, k is 1024 and ki 1000; with 1000,
+        k is 1000 and ki 1024, as in SI and IEC."""
         text = option.value if text is None else text
         match = _NUMBER.fullmatch(text.strip())
         if match is None:
@@ -172,7 +172,7 @@ class _Import:
             base = 1
         factor: int = base ** _FACTORS[match[2].lower()]
         digits = match[1].lower()
-        # A zero in front is decimal to fio: 08 is 8.
+        # fio reads a leading zero as decimal: 08 is 8.
         return int(digits, 16 if digits.startswith("0x") else 10) * factor
 
     def _time(self, name: str, option: Option, unit: str) -> int:
@@ -199,7 +199,8 @@ class _Import:
         return mode
 
     def _block_sizes(self, mode: str, tenant: FioTenant) -> None:
-        """fio gives reads, writes and trims a size each; a tenant has one for all."""
+        """Convert the block sizes: fio has one each for reads, writes and trims; a tenant has
+        one."""
         taken = [(name, self._take(name)) for name in ("bs", "bsrange", "bssplit")]
         given = [(name, option) for name, option in taken if option is not None]
         for name, option in given[:-1]:
@@ -234,7 +235,7 @@ class _Import:
             tenant.fields["bssplit"] = self._split(option, chosen)
 
     def _split(self, option: Option, text: str) -> str:
-        """bssplit. Sizes without a percentage divide what the others leave, as fio says."""
+        """Parse bssplit. Sizes without a percentage divide the remainder, as in fio."""
         sizes: list[tuple[int, int | None]] = []
         for part in text.split(":"):
             size, _, percent = part.partition("/")
@@ -281,7 +282,7 @@ class _Import:
             )
 
     def _priority(self, tenant: FioTenant) -> None:
-        """prioclass and prio; fio's class is best-effort if only prio is given."""
+        """Convert prioclass and prio; the class is best-effort if only prio is given."""
         chosen: dict[str, int] = {}
         for name, most in (("prioclass", 3), ("prio", 7)):
             if option := self._take(name):
@@ -294,8 +295,8 @@ class _Import:
             tenant.fields["ioprio"] = kind + level
 
     def _rate(self, mode: str, tenant: FioTenant) -> None:
-        """fio limits each direction on its own, bytes or requests a second; a tenant has one rate
-        for all its requests."""
+        """Convert rates: fio limits each direction, in bytes or requests per second; a tenant has
+        one rate for all requests."""
         given = [(name, one) for name in ("rate", "rate_iops") if (one := self._take(name))]
         for name, option in given[:-1]:
             self._warn(option, f"{name}={option.value}", f"{given[-1][0]} takes its place")
@@ -314,7 +315,7 @@ class _Import:
             tenant.fields["rate_process"] = process.value
 
     def _rates(self, name: str, option: Option) -> tuple[int, int, int]:
-        """The limits of reads, writes and trims; 0: none."""
+        """Return the limits of reads, writes and trims; 0 for no limit."""
         parts = [part.strip() for part in option.value.split(",")]
         if len(parts) > len(_DIRECTIONS) // 2 or not any(parts):
             raise option.bad(name, "a number, or READS,WRITES,TRIMS")
@@ -323,7 +324,7 @@ class _Import:
         return found[0], writes, found[2] if len(found) > 2 else writes
 
     def _one_rate(self, mode: str, option: Option, rates: tuple[int, int, int], text: str) -> int:
-        """The limit that counts for a mode; of reads and writes that are mixed, the sum."""
+        """Return the limit of a mode; for mixed reads and writes, the sum."""
         if mode in _DIRECTIONS:
             return rates[_DIRECTIONS[mode]]
         reads, writes, _ = rates
@@ -368,7 +369,7 @@ class _Import:
                         "to the end of its runtime",
                     )
         tenant.mean_size = self._mean_size
-        if timed:  # then fio begins anew
+        if timed:  # at the end of the region fio starts again
             tenant.region.pop("io_size", None)
 
     def _extent(self, name: str, option: Option) -> Extent:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What was read of a fio job file, written as a study: with a drive, and schedulers to compare."""
+"""Write the jobs of a fio job file as a study, with a drive and with schedulers to compare."""
 
 import re
 from collections.abc import Sequence
@@ -27,13 +27,13 @@ _SCHEDULERS = (
 
 @dataclass(frozen=True)
 class Extent:
-    """Bytes; or a percentage of the disk, for io_size of the region."""
+    """Bytes, or a percentage: of the disk, for io_size of the region."""
 
     value: int
     percent: bool = False
 
     def bytes_of(self, whole: int) -> int:
-        """How many bytes; of a percentage, whole pages."""
+        """Return the number of bytes; a percentage is rounded to pages."""
         if not self.percent:
             return self.value
         return whole * self.value // 100 // limits.PHYSICAL_BLOCK * limits.PHYSICAL_BLOCK
@@ -41,8 +41,8 @@ class Extent:
 
 @dataclass
 class FioTenant:
-    """A job as a tenant. Times are ns. runtime: after startdelay, warm-up excluded. region: offset,
-    size and io_size, if given. mean_size: of a request, bytes."""
+    """A job as a tenant. Times are in ns. runtime: after startdelay, without warm-up. region:
+    offset, size and io_size, if given. mean_size: of a request, bytes."""
 
     name: str
     cgroup: str = ""
@@ -57,17 +57,17 @@ class FioTenant:
 
 
 def write_study(path: Path, tenants: Sequence[FioTenant], warnings: list[str]) -> str:
-    """The study as TOML, with the warnings as comments on top.
+    """Return the study as TOML, with the warnings as comments on top.
 
     Args:
         path: of the job file.
-        tenants: of its jobs; what of their regions is known once there is a disk is set here.
+        tenants: of its jobs; regions that depend on the disk are set here.
         warnings: so far; more are appended.
     """
     warmup = max(tenant.warmup_ns for tenant in tenants)
     runtime = max(tenant.startdelay_ns + tenant.runtime_ns for tenant in tenants)
     if endless := [tenant.startdelay_ns for tenant in tenants if tenant.runtime_ns == 0]:
-        # Who begins late does something as well.
+        # A tenant with a late start must also do something.
         if runtime <= max(endless):
             runtime = max(endless) + _DEFAULT_RUNTIME_NS
         warnings.append(f"a job has no runtime: it runs for the run's {format_time(runtime)}")
@@ -124,7 +124,7 @@ def _tenant(tenant: FioTenant, warmup: int, runtime: int) -> list[str]:
 
 
 def _place(tenant: FioTenant, disk: int, warnings: list[str]) -> None:
-    """Where the tenant works on a disk of so many bytes, and how much it does there."""
+    """Set the tenant's region on a disk of `disk` bytes, and the bytes that it does there."""
     offset = tenant.region.get("offset", Extent(0)).bytes_of(disk)
     behind = max(disk - offset, 0)
     size = tenant.region.get("size", Extent(0)).bytes_of(disk)
@@ -145,7 +145,7 @@ def _place(tenant: FioTenant, disk: int, warnings: list[str]) -> None:
 
 
 def _device(tenants: Sequence[FioTenant]) -> tuple[list[str], Device]:
-    """The disk as TOML, and as it is: as large as the jobs need it, within reason."""
+    """Return the disk as TOML and as a device: as large as the jobs need, up to a bound."""
     needed = max(
         sum(
             one.value
@@ -155,7 +155,7 @@ def _device(tenants: Sequence[FioTenant]) -> tuple[list[str], Device]:
         for tenant in tenants
     )
     if any("verify" in tenant.fields for tenant in tenants):
-        # Only a disk that keeps what is written can be verified.
+        # Verification needs a disk that keeps data.
         return ['device = { driver = "null_blk", memory_backed = true }'], NullBlkDevice()
     table: dict[str, object] = {"preset": _DEVICE}
     lines = [
@@ -170,7 +170,7 @@ def _device(tenants: Sequence[FioTenant]) -> tuple[list[str], Device]:
 
 
 def _window(warmup: int, runtime: int) -> str:
-    """Nothing if the default of 100 ms divides both times, else the first width that does."""
+    """Return "" if the default of 100 ms divides both times, else the first width that does."""
     for ms in (100, 50, 20, 10, 5, 2, 1):
         if warmup % (ms * 1_000_000) == 0 and runtime % (ms * 1_000_000) == 0:
             return "" if ms == 100 else f"{ms}ms"
@@ -178,10 +178,10 @@ def _window(warmup: int, runtime: int) -> str:
 
 
 def _printable(text: str) -> str:
-    """TOML allows no control characters, in comments neither."""
+    """Replace control characters, which TOML allows in no comment."""
     return "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
 
 
 def _value(value: str | int | bool) -> str:
-    """A TOML value, of one line."""
+    """Return a TOML value on one line."""
     return written(_printable(value) if isinstance(value, str) else value)

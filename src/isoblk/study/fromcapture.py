@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A captured trace as a study: a tenant for each cgroup, with the weight that it had."""
+"""Convert a captured trace to a study: a tenant for each cgroup, with its captured weight."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from isoblk.trace.record import MOST_STREAMS
 
 _DEVICE = "fast"
 _SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "isoblk")
-# Whose weights count, if a cgroup has several: of the scheduler that was in use, if it has any.
+# Weight files in order of preference, for a cgroup with several, by the scheduler in use.
 _WEIGHTS = {
     name: (f".{kind.blkio_policy}.weight",)
     for name, kind in SCHEDULERS.items()
@@ -28,13 +28,13 @@ _WINDOW_NS = 100_000_000
 
 
 def from_capture(trace: Path) -> tuple[str, list[str]]:
-    """The study that a captured trace describes.
+    """Return the study of a captured trace.
 
     Returns:
-        The study as TOML, with the warnings as comments on top, and the warnings.
+        The study as TOML, with the warnings as comments on top; and the warnings.
 
     Raises:
-        UserError: it is no captured trace.
+        UserError: the file is not a captured trace.
     """
     header = read_header(trace)
     names = read_names(trace)
@@ -60,8 +60,7 @@ def from_capture(trace: Path) -> tuple[str, list[str]]:
 
 
 def weight_of(weights: dict[str, int], scheduler: str) -> int:
-    """A cgroup's weight: of the scheduler that was in use, else of the first file that says
-    something else than 100."""
+    """Return a cgroup's weight: that of the scheduler in use, else the first that is not 100."""
     for endings in (_WEIGHTS.get(scheduler, ()), _ANY):
         for ending in endings:
             for file in sorted(weights):
@@ -138,23 +137,24 @@ def _weight(path: str, weight: int, warnings: list[str]) -> int:
 
 
 class _Cgroups:
-    """Captured paths as a study may have them: letters, digits, "_", "." and "-", each once."""
+    """Map captured paths to unique names of letters, digits, "_", "." and "-"."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._names: set[str] = set()
 
     def of(self, one: StreamName) -> str:
-        """The cgroup of a stream."""
+        """Return the cgroup of a stream."""
         return _unique(self.path(one.cgroup), self._taken)
 
     def path(self, path: str) -> str:
-        """A path below the root; the root's own requests get a cgroup beside the others."""
+        """Return a path below the root; requests of the root itself get a sibling of the other
+        cgroups."""
         parts = [_word(part) for part in path.split("/") if part]
         return "/".join(parts)[: limits.PATH_MAX // 2].rstrip("/") or "root"
 
     def name(self, cgroup: str) -> str:
-        """A tenant's name: the last part of its cgroup's path."""
+        """Return a tenant's name: the last component of its cgroup's path."""
         last = cgroup.rpartition("/")[2][: limits.NAME_MAX - 6]
         if last in limits.TENANT_RESERVED:
             last += "_"
@@ -171,7 +171,7 @@ def _unique(wanted: str, taken: set[str]) -> str:
 
 
 def _word(text: str) -> str:
-    """What a part of a cgroup's path may be; the kernel's own files have names of that sort."""
+    """Return an allowed path component, distinct from the names of the kernel's own files."""
     word = re.sub(r"[^A-Za-z0-9_.-]", "_", text)
     if not word[0].isalnum() and word[0] != "_":
         word = f"_{word}"
@@ -181,5 +181,5 @@ def _word(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """TOML allows no control characters, in comments neither."""
+    """Replace control characters, which TOML allows in no comment."""
     return "".join(char if char.isprintable() else "?" for char in text)

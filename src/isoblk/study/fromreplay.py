@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What trace-replay-with-cgroup runs, as a study: a tenant for each line of its config.cfg.
+"""Convert a config.cfg of trace-replay-with-cgroup to a study: a tenant for each line.
 
     WEIGHT TRACEFILE
 
-The tool gives each line a cgroup with that weight and a process of trace-replay of its own, which
-replays the file as fast as the disk allows, again and again, for 600 s: 4 threads with 32 requests
-in flight each. Names of files are relative to the directory of config.cfg.
-Source: github.com/BlaCkinkGJ/trace-replay-with-cgroup, main.c and the README.
+The tool gives each line a cgroup with that weight and a process of trace-replay, which replays the
+file as fast as the disk allows, repeatedly, for 600 s: 4 threads with 32 requests in flight each.
+Names of files are relative to the directory of config.cfg. Source:
+github.com/BlaCkinkGJ/trace-replay-with-cgroup, main.c and the README.
 """
 
 import re
@@ -22,7 +22,7 @@ from isoblk.study.traces import find_trace
 from isoblk.toml import written
 
 _DEVICE = "fast"
-# Of the tool, in which they are constants.
+# Constants of the tool.
 _THREADS = 4
 _DEPTH = 32
 _TASKS = 4
@@ -38,14 +38,14 @@ class _Task:
 
 
 def from_replay(config: Path) -> tuple[str, list[str], list[Path]]:
-    """The study that a config.cfg describes.
+    """Return the study of a config.cfg.
 
     Returns:
         The study as TOML, with the warnings as comments on top; the warnings; the trace files.
 
     Raises:
-        UserError: a line is no weight and file, a weight is out of range, a file is missing, no
-            trace, or outside of the directory; names FILE:LINE.
+        UserError: a line is not a weight and a file, a weight is out of range, or a file is
+            missing, not a trace, or outside the directory; names FILE:LINE.
     """
     text = read_text(config, "the configuration", next="name a config.cfg")
     tasks: list[_Task] = []
@@ -88,7 +88,7 @@ def _task(config: Path, number: int, line: str) -> _Task:
 
 
 def _end_of(task: _Task, where: str) -> int:
-    """The trace's last byte + 1. Raises UserError: it is no trace."""
+    """Return the trace's last byte + 1. Raises UserError: it is not a trace."""
     try:
         return find_trace(str(task.trace)).trace.max_end
     except UserError as error:

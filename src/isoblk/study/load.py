@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A study file, read and checked."""
+"""Read and check a study file."""
 
 import re
 from pathlib import Path
@@ -16,25 +16,26 @@ from isoblk.study.presets import HOST
 from isoblk.study.scale import scaled
 from isoblk.study.text import Source
 
-# Fields for readers, which may have several lines.
+# Fields of prose, which may have several lines.
 _PROSE = frozenset({"description", "source", "text", "title", "why"})
 _LAYOUT = str.maketrans("", "", "\n\t")
 _TOML_PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
 
 
 def load_study(path: Path) -> tuple[Study, str]:
-    """The study in a file, every point of its matrix checked, and the file's text.
+    """Return the checked study in a file, and the file's text.
 
     Raises:
-        UserError: the file cannot be read, is not TOML, or is not a study that can be run;
-            names FILE:LINE, the field, what is wrong and what is allowed.
+        UserError: the file cannot be read, is not TOML, or is not a valid study; names FILE:LINE,
+            the field, the cause and the allowed values.
     """
     text = read_text(path, "the study", next="name a TOML file")
     return parse_study(text, str(path)), text
 
 
 def parse_study(text: str, name: str) -> Study:
-    """The study that `text` is; `name` is the file's, for errors, which are load_study's."""
+    """Parse a study from text; `name` is the file's, for errors, which are those of
+    load_study()."""
     try:
         document = toml.parse(text)
     except ValueError as error:
@@ -53,7 +54,7 @@ def parse_study(text: str, name: str) -> Study:
 
 
 def _refuse_unprintable(value: object, field: Field) -> None:
-    """Texts of a study are printed: in terminals, which obey some characters, and in comments of
+    """Check that texts of a study are printable: they are shown in terminals, and in comments of
     scripts. Prose may have several lines."""
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -88,9 +89,9 @@ def _syntax_error(message: str, text: str, name: str) -> UserError:
 
 
 def _join_keys(document: dict[str, Any]) -> None:
-    """Take `workload.rw = [...]` in [matrix], `where` and `than` for "workload.rw" = [...].
+    """Convert `workload.rw = [...]` in [matrix], `where` and `than` to "workload.rw" = [...].
 
-    Without the quotes, TOML makes tables of the dotted names; nothing there is a table.
+    Without the quotes, TOML parses the dotted names as tables; these tables have no subtables.
     """
     if isinstance(document.get("matrix"), dict):
         document["matrix"] = _flat(document["matrix"])

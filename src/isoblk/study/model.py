@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a study is, as a user writes it: decoded from TOML. What its runs are is run/spec.py."""
+"""A study as the user writes it, decoded from TOML. For its runs see run/spec.py."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -34,8 +34,8 @@ DeviceTable = dict[str, AttributeValue | dict[str, AttributeValue]]
 
 
 def _of_load(one: Described) -> msgspec.Meta:
-    """What the schema says of an option. A range is that of the field, and counts where the option
-    is written as the field is."""
+    """Return the schema of an option. A range applies where the option is written as the field
+    is."""
     as_it_is = one.option.read == "as it is"
     return said(one.option.text, one.option.allowed if as_it_is else None)
 
@@ -43,12 +43,12 @@ def _of_load(one: Described) -> msgspec.Meta:
 if TYPE_CHECKING:
 
     class _LoadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-        """To a type checker the options are of any type."""
+        """To a type checker, options have any type."""
 
         def __getattr__(self, name: str) -> Any: ...
 
 else:
-    # A field for each option that a load can have: unset unless it is written.
+    # A field for each option of a load, unset unless it is written.
     _LoadFields = msgspec.defstruct(
         "_LoadFields",
         [
@@ -64,18 +64,17 @@ else:
 class WorkloadFields(_LoadFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """fio's options, with fio's meanings. Unset: taken from [workload], else the default.
 
-    Sizes are bytes, or text with a suffix (k, m, g: powers of 1024). Times are text with a
-    suffix (us, ms, s) or a number in fio's unit: seconds, but microseconds for thinktime.
-    cputime is not fio's: the processor's time that a request takes, nanoseconds or text.
-    Nor are meta, background and relay: how requests are marked, and who submits them.
-    trace: what to replay instead of a pattern: a file, or a stand-in's name; "": nothing.
+    Sizes are bytes, or text with a suffix (k, m, g: powers of 1024). Times are text with a suffix
+    (us, ms, s) or a number in fio's unit: seconds, but microseconds for thinktime. Options that fio
+    does not have: cputime, the processor time of a request in nanoseconds or text; meta, background
+    and relay, the marks of requests and the task that submits them.
+    trace: a file or a stand-in to replay instead of a pattern; "": none.
     trace_stream: only the requests of that stream, at their times in the whole trace.
-    replay: at the recorded times, which are divided by `speed`, or one request when another
-    ends. trace_fit: how addresses beyond the region come to lie in it. trace_loop: begin anew
-    after the last request.
-    options: those of a program other than blkload and fio (docs/guides/programs.md); in [workload],
-    for tenants that run the program named there. memory: what such a program, with its part of the
-    page cache, may use.
+    replay: at the recorded times divided by `speed`, or as a closed loop. trace_fit: how addresses
+    beyond the region are mapped into it. trace_loop: restart after the last request.
+    options: of a program other than blkload and fio (docs/guides/programs.md); in [workload], for
+    tenants of the program named there. memory: limit of such a program, with its part of the page
+    cache.
     """
 
 
@@ -83,13 +82,12 @@ class TenantEntry(WorkloadFields, frozen=True, kw_only=True, forbid_unknown_fiel
     """[[tenant]]: one tenant, or `count` of them named NAME1, NAME2, ...
 
     weight: 1..10000, or a list that is repeated over the count.
-    latency_target: for io.latency, by when a request of it is to have ended: text, or a number in
-    microseconds; 0: whenever.
-    cgroup: path below the root of the hierarchy, default the tenant's name; with a count,
-    the number is appended, as it is to the name.
-    Of a tenant that is already running (workload = "running", on the host machine): its own
-    cgroup, from the root of the hierarchy ("/system.slice/web.service"), or "pid:N" for that of
-    a process.
+    latency_target: for io.latency, the target latency of a request: text, or a number in
+    microseconds; 0: no target.
+    cgroup: path below the root of the hierarchy, by default the tenant's name; with a count, the
+    number is appended, as it is to the name. For a tenant that is already running (workload =
+    "running", on the host machine): its own cgroup, from the root of the hierarchy
+    ("/system.slice/web.service"), or "pid:N" for that of a process.
     """
 
     name: Annotated[str, said("Name; with a count, NAME1, NAME2, ...")]
@@ -110,16 +108,16 @@ class TenantEntry(WorkloadFields, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class GroupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[[group]]: an inner cgroup that holds tenants' cgroups. Those not named weigh 100."""
+    """[[group]]: an inner cgroup that contains tenants' cgroups. All other inner cgroups weigh
+    100."""
 
     path: Annotated[str, said("Path of a cgroup that holds tenants' cgroups.")]
     weight: Annotated[int, said("1..10000 (bfq: 1..1000).", limits.WEIGHT)] = limits.DEFAULT_WEIGHT
 
 
 class EventEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[[event]]: something changes while the load runs, `at` after the barrier: a tenant's
-    weight (tenant and weight), attributes of a vdisk (device) that may then be changed, or the
-    disk's scheduler."""
+    """[[event]]: a change during the load, `at` after the barrier: a tenant's weight (tenant and
+    weight), attributes of a vdisk that may then be changed (device), or the disk's scheduler."""
 
     at: Annotated[int | float | str, said("When, after the start of all tenants. " + SECONDS)]
     tenant: Annotated[str | UnsetType, said("The tenant's name.")] = UNSET
@@ -133,8 +131,8 @@ class EventEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class FilesystemTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[filesystem]: made on a partition of the device, for the tenants whose programs work on
-    files. mkfs: further arguments of mkfs.TYPE. mount: options, as of mount -o."""
+    """[filesystem]: made on a partition of the device, for tenants whose programs use files. mkfs:
+    further arguments of mkfs.TYPE. mount: options, as of mount -o."""
 
     type: Annotated[FilesystemType, said("What mkfs makes.")] = "ext4"
     offset: Annotated[int | str, said("First byte on the device. " + SIZE)] = 0
@@ -144,18 +142,18 @@ class FilesystemTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class CachingTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[caching]: how the SSD is used, whatever the cache.
+    """[caching]: use of the SSD, for any cache.
 
-    origin, ssd: how much of the device, and of the SSD, from the start; 0: all.
-    files: what the tenants find there is made on the origin before it has an SSD, so that nothing
-    is cached ("origin"), or by way of the cache ("cache"): files, or, without [filesystem], zeros
-    on the tenants' regions, written in order. "read", without [filesystem]: zeros made on the
-    origin, then read in order by way of the cache.
-    passes: how often the load runs, from the start to its end; the last is measured. The page
+    origin, ssd: bytes of the device, and of the SSD, from the start; 0: all.
+    files: how the tenants' data are made: on the origin before it has an SSD, so that nothing is
+    cached ("origin"), or through the cache ("cache"). The data are files or, without [filesystem],
+    zeros on the tenants' regions, written sequentially. "read", without [filesystem]: zeros made on
+    the origin, then read sequentially through the cache.
+    passes: number of times that the load runs, from start to end; the last is measured. The page
     cache is dropped before each.
-    placement: the tenants' device is the cached one ("contiguous"), or `working_set` bytes of it
-    in pieces that lie anywhere on it ("scattered").
-    scheduler_on: which disk's queue has the scheduler; the other has none.
+    placement: the tenants' device is the cached one ("contiguous"), or `working_set` bytes of it in
+    pieces anywhere on it ("scattered").
+    scheduler_on: the disk whose queue has the scheduler; the other has none.
     """
 
     origin: Annotated[int | str, said("How much of the device is used; 0: all. " + SIZE)] = 0
@@ -173,10 +171,10 @@ class CachingTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class RunTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[run]: warmup is not measured; the measured time is runtime; both for every run.
+    """[run]: warmup is not measured; runtime is the measured time. Both apply to every run.
 
-    window: width of the time series' windows, a number in milliseconds; it divides both.
-    Repeat r has seed + r.
+    window: width of the time series' windows, a number in milliseconds; it divides both. Repeat r
+    has seed + r.
     """
 
     warmup: Annotated[int | float | str, said("Time before the measured time. " + SECONDS)] = 0
@@ -196,12 +194,12 @@ class RunTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class ClaimEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """[[claim]]: `metric` of the runs that match `where` compares to `value`.
 
-    where: matrix key to value; every run that matches must satisfy the comparison.
-    than: matrix key to value; the metric is then a ratio: over that of the run of the same
-    point and repeat with these values in place.
-    among: weight_ratio_error of these tenants only, as if there were no others.
-    why: what explains the verdict, for the report. {METRIC} is that of the run, {than.METRIC} that
-    of the run it is compared with.
+    where: matrix key to value; every matching run must satisfy the comparison.
+    than: matrix key to value; the metric is then a ratio over that of the run of the same point and
+    repeat with these values in place.
+    among: weight_ratio_error of these tenants only, without all others.
+    why: explanation of the verdict, for the report. {METRIC} is that of the run, {than.METRIC} that
+    of the compared run.
     op: "<", "<=", ">", ">=", or "~" (within `tolerance`, relative).
     """
 
@@ -227,7 +225,8 @@ class ClaimEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class CompareSeries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[[compare.series]]: figures of a source, one for each value of [compare] x; 0: it has none.
+    """[[compare.series]]: figures of a source, one for each value of [compare] x; 0: the source has
+    none.
 
     where: matrix key to value: the runs they belong to.
     """
@@ -240,9 +239,9 @@ class CompareSeries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class CompareTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[compare]: a source's own figures, which the report draws beside those of the runs.
+    """[compare]: a source's own figures, which the report draws next to those of the runs.
 
-    x: the matrix key whose values stand along the axis. scale: of a value, in the metric's unit.
+    x: the matrix key on the axis. scale: factor of a value, to the metric's unit.
     """
 
     title: Annotated[str, said("Of the figures.")]
@@ -258,13 +257,13 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     queue: files below /sys/block/DISK/queue to write (nr_requests, nomerges, ...).
     iosched: for a scheduler, files below queue/iosched to write when it is in use.
-    schedulers: elevators of others, by the names that the study calls them.
+    schedulers: elevators from outside isoblk, by their names in the study.
     matrix: dotted field ("scheduler", "run.cgroup", "workload.rw", "tenant.NAME.iodepth",
-    "queue.nr_requests", "device.servers") over a list of values; the runs are the product.
-    A value of "tenant.NAME.weight" may be a list, as the field itself.
+    "queue.nr_requests", "device.servers") over a list of values; the runs are the product. A value
+    of "tenant.NAME.weight" may be a list, as the field itself.
     ssd: a second device; `cache` puts it in front of the first. caches: options, by cache.
     stack: block layers between the disk and the tenants.
-    scale: what sizes written as "8g/scale" are divided by.
+    scale: divisor of sizes written as "8g/scale".
     """
 
     name: Annotated[str, said("Name of the study and of its result directory.")]
@@ -342,7 +341,7 @@ class ExpectLoad(
     forbid_unknown_fields=True,
     omit_defaults=True,
 ):
-    """The load that competes with the measured one of an [[expect]]: see there."""
+    """The load that competes with the measured one of an [[expect]]; see ExpectEntry."""
 
     rw: RwMode
     bs: int | str = 4096
@@ -357,18 +356,18 @@ class ExpectEntry(
     forbid_unknown_fields=True,
     omit_defaults=True,
 ):
-    """[[expect]] of a preset: what its source says that the device does.
+    """[[expect]] of a preset: a figure of the device in its source.
 
-    rw, bs, iodepth, numjobs, size, cputime: the load, as fio has them (see WorkloadFields).
-    state: "fresh": reads find what was written in order, writes an erased device; "steady":
-    it has been overwritten at random until its throughput no longer changes.
-    fill: how much of the device holds data then, per cent.
-    warmup, runtime: virtual time, when the model's own will not do.
-    value: in the metric's unit: requests a second, bytes a second, nanoseconds.
+    rw, bs, iodepth, numjobs, size, cputime: the load, as in fio (see WorkloadFields).
+    state: "fresh": reads find sequentially written data, writes an erased device; "steady": it was
+    overwritten at random until its throughput became constant.
+    fill: per cent of the device with data in that state.
+    warmup, runtime: virtual time, to replace the model's own.
+    value: in the metric's unit: requests per second, bytes per second, nanoseconds.
     beside: the load that competes with it.
     scheduler, iosched: the elevator, and its tunables.
-    fitted: whether the model's attributes were chosen with this figure in view; one that was not
-    says how far the model can be trusted beyond what it was made from, and fails no check.
+    fitted: whether the model's attributes were fitted to this figure. A figure that was not fitted
+    shows how well the model generalises, and fails no check.
     """
 
     what: str
@@ -391,11 +390,11 @@ class ExpectEntry(
     fitted: bool = True
 
 
-# ---- what a run is -------------------------------------------------------------------
+# ---- a study's runs ------------------------------------------------------------------
 
 
 class Expansion(msgspec.Struct, frozen=True, kw_only=True):
-    """All runs of a study; what a run leans on comes before it."""
+    """All runs of a study; a run comes after those that it depends on."""
 
     study: Study
     runs: tuple[PlannedRun, ...]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A study to begin with: one that runs, and whose comments say what else may stand there."""
+"""A runnable example study, with comments on further fields."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ _NAME = "NAME"
 
 
 def new_study(file: Path) -> str:
-    """The text of a study with the name of the file that it is written to."""
+    """Return the text of a study, named after the file that it is written to."""
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", file.stem).lstrip("-.")[: limits.NAME_MAX]
     text = _TEMPLATE.read_text("utf-8")
     return text.replace(_NAME, name or "study")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a study's author should know before its runs are made, and the reader of its report."""
+"""Notes on a study for its author before the runs, and for the reader of its report."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,26 +16,28 @@ from isoblk.study.presets import hardware_tags
 from isoblk.study.traces import ends_ns
 from isoblk.trace.plausible import doubt
 
-# blk-mq gives a scheduler twice the device's tags, counting at most BLKDEV_DEFAULT_RQ of
-# them, and allows MAX_SCHED_RQ (block/blk-mq-sched.[ch]).
+# blk-mq gives a scheduler twice the device's tags, counting at most BLKDEV_DEFAULT_RQ of them, and
+# allows MAX_SCHED_RQ (block/blk-mq-sched.[ch]).
 _DEFAULT_RQ = 128
 _MOST_TAGS = 2048
-# With fewer, what a group may hold is too coarse to follow the weights:
+# With fewer, the tags of a group are too coarse to follow the weights:
 # docs/findings/many-groups.md.
 TAGS_A_GROUP = 2
 _STARVED = "starved of the disk"
-_FEW = 3  # names of a line
+_FEW = 3  # names in a line
 _PRECONDITION = "device.flash.precondition"
 
 
 def notes(specs: Iterable[RunSpec]) -> list[str]:
-    """One line if a run divides its scheduler tags among more groups than they suffice for,
-    one that names the stand-ins, one for each trace that ends before its run does, one for
-    each whose times, at the speed it is replayed with, no disk has, one for each tenant that asks
-    for more than the disk can do, and one if what is read was never written.
+    """Return notes, a line each.
+
+    One line if a run divides its scheduler tags among too many groups; one with the stand-ins; one
+    for each trace that ends before its run, or whose times, at its replay speed, no disk has; one
+    for each tenant with a higher rate than the disk can do; and one if data are read that were
+    never written.
 
     Args:
-        specs: the study's runs; the one that needs most tags is spoken of.
+        specs: the study's runs; the line on tags is about the one that needs most.
     """
     specs = list(specs)
     return [
@@ -45,11 +47,11 @@ def notes(specs: Iterable[RunSpec]) -> list[str]:
 
 
 def idle(records: Iterable[RunRecord]) -> list[str]:
-    """One line for the tenants that did nothing in the measured time, for each reason and the
-    schedulers under which it was so.
+    """Return a line for the tenants without a request in the measured time, for each reason and its
+    schedulers.
 
     Args:
-        records: of the study's points, the valid ones.
+        records: valid runs of the study's points.
     """
     found: dict[tuple[str, str], dict[str, None]] = {}
     for record in records:
@@ -67,7 +69,7 @@ def idle(records: Iterable[RunRecord]) -> list[str]:
 
 
 def starved(record: RunRecord) -> set[str]:
-    """The tenants that wanted something in the measured time, and nothing of it was answered."""
+    """Return the tenants that submitted requests in the measured time, and had none completed."""
     return {
         tenant.name
         for tenant, result in zip(record.spec.tenants, record.tenants, strict=True)
@@ -92,7 +94,7 @@ def _why_idle(spec: RunSpec, tenant: Tenant, result: TenantResult) -> str:
 
 
 def few(names: Sequence[str]) -> str:
-    """Names, or the first of many and how many more there are."""
+    """Return names, or the first of many and the number of the rest."""
     more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
     return ", ".join(names[:_FEW]) + more
 
@@ -150,14 +152,14 @@ def _doubts(specs: list[RunSpec]) -> list[str]:
     for load in loads:
         if load.trace and load.replay == "timed":
             records, span_ns = load.trace.records, load.trace.span_ns
-            # Of the trace itself, for which the speed to be set is told.
+            # About the trace itself, for which a speed can be recommended.
             if text := doubt(records, span_ns * 1000 // load.speed):
                 told[load.trace.name] = doubt(records, span_ns) or text
     return [f"trace {name}: {text}" for name, text in told.items()]
 
 
 def _rates(specs: list[RunSpec]) -> list[str]:
-    # A run of a tenant alone asks for what the tenant does, by another name.
+    # The run of a lone tenant has the same load under another name.
     own = [spec for spec in specs if spec.kind == "share"]
     return list(dict.fromkeys(text for spec in own for text in too_much(spec)))
 
@@ -166,7 +168,7 @@ def _empty(specs: list[RunSpec]) -> list[str]:
     readers = dict.fromkeys(
         name
         for spec in specs
-        # Who varies it knows.
+        # A study that varies it does so on purpose.
         if spec.kind == "share" and _PRECONDITION not in spec.point
         for name in reads_empty(spec)
     )
@@ -180,8 +182,8 @@ def _empty(specs: list[RunSpec]) -> list[str]:
 
 
 def reads_empty(spec: RunSpec) -> list[str]:
-    """The tenants that read a drive which nothing was written to before the run. Files are written
-    first, and so is what a cache has."""
+    """Return the tenants that read a drive that was not written before the run. Files, and data of
+    a cache, are written first."""
     fresh = (
         spec.caching is None
         and not any(layer.keeps for layer in layers_of(spec.stack))
@@ -201,7 +203,7 @@ def _reads(load: Workload) -> bool:
 
 
 def _scheduler_tags(spec: RunSpec) -> int:
-    """nr_requests of a run that has an elevator."""
+    """Return nr_requests of a run with an elevator."""
     written = spec.queue.get(NR_REQUESTS)
     if isinstance(written, int):
         return written

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A study as the host machine can run it: on the disk that the command line names, with fio in
-place of the lab's generator, on the machine's own version of cgroups."""
+"""Adapt a study to the host machine: the command line's disk, fio instead of the lab's generator,
+and the machine's version of cgroups."""
 
 from collections.abc import Collection
 from typing import TypeVar
@@ -17,7 +17,7 @@ from isoblk.study.model import Study, WorkloadFields
 from isoblk.study.point import applies
 from isoblk.study.text import Source
 
-# What the command line and the machine say, by the first words of a matrix key.
+# Fields that the command line and the machine determine, by the first words of a matrix key.
 _FIXED = {
     "device": "the host machine has the one device that the command line names",
     "run.cgroup": "the host machine has its own version of cgroups",
@@ -35,17 +35,18 @@ def on_host(
     cgroup: CgroupVersion,
     elevators: Collection[str],
 ) -> tuple[Study, list[str]]:
-    """The study on this machine, and what its author should know of the difference.
+    """Return the study on this machine, and notes on the differences.
 
     Args:
         study: as checked for the lab.
-        source: its file, to name lines.
-        device: takes the place of the study's.
-        cgroup: the version of the hierarchy that holds io.
-        elevators: what queue/scheduler can be set to.
+        source: its file, for lines.
+        device: replaces the study's.
+        cgroup: version of the hierarchy with the io controller.
+        elevators: values of queue/scheduler.
 
     Raises:
-        UserError: it varies what the host machine cannot vary, or no scheduler of it can be had.
+        UserError: it varies a field that the host machine cannot vary, or none of its schedulers is
+            available.
     """
     try:
         _refuse(study)
@@ -123,7 +124,7 @@ def _adapted(
     study: Study, device: HostDevice, cgroup: CgroupVersion, absent: Collection[str]
 ) -> Study:
     left = [name for name in _schedulers(study) if name not in absent]
-    # What is about absent schedulers only goes with them.
+    # Settings of absent schedulers are removed with them.
     matrix = {
         key: values
         for key, values in study.matrix.items()
@@ -152,7 +153,8 @@ def _adapted(
 
 
 def _by_fio(load: LoadT, *, inherited: bool) -> LoadT:
-    """The load with fio for the lab's generator. inherited: what is unset comes from elsewhere."""
+    """Return the load with fio instead of the lab's generator. inherited: unset options come from
+    [workload]."""
     program = load.workload
     if program == "blkload" or (program is UNSET and not inherited):
         program = "fio"

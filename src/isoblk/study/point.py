@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The points of a study's matrix, and the run that each point is."""
+"""Resolve the points of a study's matrix, and the run of each point."""
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -59,18 +59,18 @@ NR_REQUESTS = "nr_requests"
 _TABLES_OF = {kind.table: kind.name for kind in SCHEDULERS.values() if kind.table}
 TARGET = "latency_target"
 
-_BLOCK_FIELDS = ("bs", "bsrange", "bssplit")  # each says what the block size is
-# What a trace says itself, and what only a trace has.
+_BLOCK_FIELDS = ("bs", "bsrange", "bssplit")  # each sets the block size
+# Options that a trace determines, and options that only a trace has.
 _OF_A_PATTERN, _OF_A_TRACE = (
     tuple(name for name, one in LOAD_OPTIONS.items() if one.option.about == about)
     for about in ("pattern", "trace")
 )
-# More than a disk has tags: what a trace has under way at one time is its own affair.
+# Above the tags of any disk: the trace determines the number in flight.
 _REPLAY_IODEPTH = 1024
 _OF_A_RUNNING = frozenset({"workload"})
-# Beside tenants that are running, the cgroup that all others are in.
+# Next to running tenants, the parent cgroup of all others.
 _OWN_GROUP = "isoblk"
-# What there is of a program that has its own options.
+# Options of a program with its own options.
 _OF_A_PROGRAM = frozenset(name for name, one in LOAD_OPTIONS.items() if one.option.of_programs)
 _PLAIN_KEYS = (
     *(SCHEDULER, "device", "cache", "ssd", "stack"),
@@ -87,10 +87,10 @@ _MATRIX_EXAMPLES = (
 
 @dataclass(frozen=True)
 class Point:
-    """One point of the matrix. labels: matrix key to value, as text, "scheduler" always.
+    """A point of the matrix. labels: matrix key to value as text, always with "scheduler".
 
     study: the study with the values of the point in place, and without a matrix.
-    overridden: what the matrix put in place: field to matrix key.
+    overridden: fields that the matrix set, to the matrix key.
     """
 
     labels: dict[str, str]
@@ -99,28 +99,28 @@ class Point:
 
 
 def scheduler_of(key: str) -> str:
-    """The one scheduler that a matrix key is about, "" if it is about all."""
+    """Return the only scheduler that a matrix key concerns, "" if it concerns all."""
     head, _, rest = key.partition(".")
     return rest.partition(".")[0] if head == "iosched" else _TABLES_OF.get(head, "")
 
 
 def is_target(key: str) -> bool:
-    """Whether a matrix key is about tenants' latency targets."""
+    """Return whether a matrix key concerns tenants' latency targets."""
     return key.startswith("tenant.") and key.endswith(f".{TARGET}")
 
 
 def applies(key: str, scheduler: str) -> bool:
-    """Whether a matrix key makes a difference under a scheduler."""
+    """Return whether a matrix key has an effect under a scheduler."""
     if is_target(key):
         return scheduler in SCHEDULERS and bool(SCHEDULERS[scheduler].target_file)
     return scheduler_of(key) in ("", scheduler)
 
 
 def scheduler_kind(study: Study) -> SchedulerKind:
-    """The kind of scheduler of a study without a matrix.
+    """Return the scheduler's kind of a study without a matrix.
 
     Raises:
-        FieldError: there is none of that name.
+        FieldError: the scheduler is unknown.
     """
     known = kinds(study.schedulers)
     if study.scheduler not in known:
@@ -133,10 +133,10 @@ def scheduler_kind(study: Study) -> SchedulerKind:
 
 
 def refuse_unknown_cache(study: Study) -> None:
-    """Check that there is a cache of the name that the study has for it.
+    """Check that the study's cache exists.
 
     Raises:
-        FieldError: there is none.
+        FieldError: it does not.
     """
     if study.cache not in CACHES:
         raise FieldError(
@@ -145,8 +145,8 @@ def refuse_unknown_cache(study: Study) -> None:
 
 
 def points(study: Study) -> Iterator[Point]:
-    """Every point of the matrix, the last key fastest. A key that is about another scheduler than
-    the point's is not part of it, and does not multiply it.
+    """Yield every point of the matrix, the last key fastest. A key that concerns another scheduler
+    than the point's is not part of the point.
 
     Raises:
         FieldError: a matrix key names no field, or a value is not of its field's type.
@@ -187,7 +187,7 @@ def points(study: Study) -> Iterator[Point]:
 
 
 def _targets(study: Study, key: str) -> list[Field]:  # noqa: PLR0912
-    """The fields that a matrix key stands for."""
+    """Return the fields that a matrix key sets."""
     head, _, rest = key.partition(".")
     fields: list[Field] = []
     if head == "tenant":
@@ -278,7 +278,7 @@ def _put(document: dict[str, Any], field: Field, value: object) -> None:
 
 @dataclass(frozen=True)
 class Slot:
-    """One tenant's place. entry: which [[tenant]] it comes from; number: of its `count`."""
+    """Position of a tenant. entry: index of its [[tenant]]. number: within its `count`."""
 
     entry: int
     number: int
@@ -288,10 +288,10 @@ class Slot:
 
 
 def slots(study: Study) -> list[Slot]:
-    """The study's tenants, `count` applied.
+    """Return the study's tenants, with `count` applied.
 
     Raises:
-        FieldError: a count or a list of weights that cannot be used.
+        FieldError: a count or a list of weights is invalid.
     """
     places: list[Slot] = []
     for index, entry in enumerate(study.tenant):
@@ -322,7 +322,7 @@ def slots(study: Study) -> list[Slot]:
 
 
 def origin(study: Study, entry: int, name: str) -> Field:
-    """Where a workload option of the tenants of [[tenant]] `entry` was written."""
+    """Return the field where a workload option of the tenants of [[tenant]] `entry` was written."""
     if getattr(study.tenant[entry], name) is not UNSET:
         return ("tenant", entry, name)
     if getattr(study.workload, name) is not UNSET:
@@ -331,10 +331,10 @@ def origin(study: Study, entry: int, name: str) -> Field:
 
 
 def build_run(point: Point, repeat: int) -> RunSpec:
-    """The point's run of kind "share". What other runs must give first is None.
+    """Return the point's run of kind "share". Results of other runs are None.
 
     Raises:
-        FieldError: a value that cannot be read, or an unknown device.
+        FieldError: a value is malformed, or the device is unknown.
     """
     study, run = point.study, point.study.run
     seed = run.seed + repeat
@@ -404,13 +404,13 @@ def build_run(point: Point, repeat: int) -> RunSpec:
 
 
 def runs_already(study: Study) -> bool:
-    """Whether a tenant of the study is one that is running already."""
+    """Return whether a tenant of the study is already running."""
     return any(program_name(study, entry) == RUNNING for entry in range(len(study.tenant)))
 
 
 def _own_paths(study: Study, places: Sequence[Slot]) -> list[str]:
-    """The tenants' cgroups. Beside cgroups of others, isoblk's weigh as one, of weight 100: the
-    machine makes them in one of its own."""
+    """Return the tenants' cgroups. Next to running tenants, those of isoblk are below one cgroup of
+    weight 100, so that they weigh as one."""
     if not runs_already(study):
         return [slot.cgroup for slot in places]
     return [
@@ -422,8 +422,11 @@ def _own_paths(study: Study, places: Sequence[Slot]) -> list[str]:
 def queue_tunables(
     tunables: dict[str, int | str], scheduler: Scheduler, device: Device
 ) -> dict[str, int | str]:
-    """What is written below queue/. Without an elevator requests take the device's own tags,
-    and the kernel refuses an nr_requests above their number: then that is written."""
+    """Return the values to write below queue/.
+
+    Without an elevator requests use the device's own tags, and the kernel refuses an nr_requests
+    above their number; that number is then written.
+    """
     wanted = tunables.get(NR_REQUESTS)
     if scheduler.elevator != "none" or not isinstance(wanted, int):
         return tunables
@@ -436,7 +439,7 @@ def _event(
     device: Device,
     make: Callable[[SchedulerKind], Scheduler],
 ) -> Event | DeviceEvent | SchedulerEvent:
-    """make: the run's scheduler of a kind."""
+    """Build an event. make: returns the run's scheduler of a kind."""
     field = ("event", index)
     at_ns = _time((*field, "at"), entry.at, "s")
     weighs = (entry.tenant is not UNSET, entry.weight is not UNSET)
@@ -478,7 +481,8 @@ def _time(field: Field, value: int | float | str, unit: str) -> int:
 
 
 def _workload(study: Study, entry: int) -> Workload:
-    """The load of the tenants of [[tenant]] `entry`: its options over those of [workload]."""
+    """Return the load of the tenants of [[tenant]] `entry`: its options over those of
+    [workload]."""
     own, shared = study.tenant[entry], study.workload
     own_block = [name for name in _BLOCK_FIELDS if getattr(own, name) is not UNSET]
     values: dict[str, Any] = {}
@@ -498,7 +502,7 @@ def _workload(study: Study, entry: int) -> Workload:
             continue
         field = origin(study, entry, name)
         described = LOAD_OPTIONS[name]
-        # What only says how another option is read goes by its own name.
+        # An option that only determines how another is parsed keeps its own name.
         kept = described.field or name
         if described.option.read == "size":
             values[kept] = _size(field, value)
@@ -524,14 +528,14 @@ def _workload(study: Study, entry: int) -> Workload:
 
 
 def program_name(study: Study, entry: int) -> str:
-    """The program that the tenants of [[tenant]] `entry` run."""
+    """Return the program of the tenants of [[tenant]] `entry`."""
     chosen = [one.workload for one in (study.tenant[entry], study.workload)]
     return next((name for name in chosen if name is not UNSET), Workload().program)
 
 
 def _program_options(study: Study, entry: int) -> Options | None:
-    """A program's own options, those of [workload] if it is the same program; None for blkload
-    and fio, whose options are fields."""
+    """Return a program's own options, over those of [workload] if its program is the same; None for
+    blkload and fio, whose options are fields."""
     own, shared = study.tenant[entry], study.workload
     program = program_name(study, entry)
     fields = program in ("blkload", "fio")
@@ -557,8 +561,7 @@ def _program_options(study: Study, entry: int) -> Options | None:
 
 
 def _in_pass(tenant: Tenant, passes: int) -> Tenant:
-    """The tenant in the last of so many passes: what it does in one does not depend on how many
-    are to come."""
+    """Return the tenant in the last of `passes` passes, independent of the number of later ones."""
     load = tenant.workload
     seeded = msgspec.structs.replace(load, randseed=pass_seed(load.randseed, passes - 1))
     return msgspec.structs.replace(tenant, workload=seeded)
@@ -623,7 +626,7 @@ def _filesystem(study: Study, device_bytes: int) -> Filesystem | None:
 
 
 def _offset_increment(study: Study, entry: int) -> int:
-    """How far apart the tenants of [[tenant]] `entry` begin, bytes."""
+    """Return the distance between the starts of the tenants of [[tenant]] `entry`, bytes."""
     if program_name(study, entry) not in ("blkload", "fio"):
         return 0
     for table in (study.tenant[entry], study.workload):
@@ -633,9 +636,12 @@ def _offset_increment(study: Study, entry: int) -> int:
 
 
 def _unused_options(study: Study, entry: int) -> Sequence[str]:
-    """Options that the load of [[tenant]] `entry` does not look at: with a trace those of a
-    pattern, without one those of a trace. Where they stand beside it, or nearer to the tenant,
-    that is a mistake; in a [workload] they are for others."""
+    """Return options that the load of [[tenant]] `entry` does not use: those of a pattern with a
+    trace, or those of a trace without one.
+
+    They are an error next to the deciding option, or nearer to the tenant; in [workload] they are
+    for other tenants.
+    """
     place = origin(study, entry, "trace")
     name = study.tenant[entry].trace
     if name is UNSET:
@@ -673,7 +679,7 @@ def _trace(field: Field, name: str, stream: int | None) -> Trace | None:
 
 
 def _speed(field: Field, factor: int | float) -> int:
-    """A factor, in thousandths."""
+    """Return a factor in thousandths."""
     thousandths = factor * 1000
     if thousandths not in limits.SPEED or abs(thousandths - round(thousandths)) > 1e-6:
         raise FieldError(
@@ -713,7 +719,7 @@ _READERS: dict[str, Callable[[Field, Any], object]] = {
 
 
 def _groups(study: Study, tenants: tuple[Tenant, ...]) -> tuple[Group, ...]:
-    """All inner cgroups of the tenants' paths, parents first, else in the tenants' order."""
+    """Return all inner cgroups of the tenants' paths, parents first, else in the tenants' order."""
     own = f"{_OWN_GROUP}/" if runs_already(study) else ""
     weights = {
         entry.path if entry.path.startswith("/") else f"{own}{entry.path}": entry.weight
@@ -734,7 +740,7 @@ def _groups(study: Study, tenants: tuple[Tenant, ...]) -> tuple[Group, ...]:
 
 
 def _no_calibration(study: Study, device: Device, caching: Caching | None) -> str:
-    """Why the scheduler's disk cannot be calibrated, "" if it can."""
+    """Return why the scheduler's disk cannot be calibrated, "" if it can."""
     if runs_already(study):
         return "a tenant that is running uses it"
     if isinstance(device, NullBlkDevice) and device.zone_size:
@@ -763,7 +769,7 @@ def _scheduler(
 
 
 def _latency_targets(study: Study, tenants: tuple[Tenant, ...]) -> dict[str, int]:
-    """The targets that tenants have of their own, microseconds."""
+    """Return the tenants' own targets, microseconds."""
     targets: dict[str, int] = {}
     for slot, tenant in zip(slots(study), tenants, strict=True):
         written = study.tenant[slot.entry].latency_target

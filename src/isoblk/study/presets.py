@@ -32,7 +32,7 @@ DRIVERS: dict[str, type[VdiskDevice] | type[NullBlkDevice]] = {
     "null_blk": NullBlkDevice,
 }
 _FRESH: Field = ("device", "fresh")
-# Of a device that the command line names, of which isoblk writes the table.
+# Driver of the device on the command line, whose table isoblk writes.
 HOST = "host"
 # Attributes in bytes, besides rates (*_bps).
 SIZES = frozenset(
@@ -61,13 +61,13 @@ _RANGES: dict[str, Range] = {
     **{f"volume.{name}": allowed for name, allowed in limits.VOLUME.items()},
 }
 
-# Which model of a vdisk an attribute is of; the others are every model's.
+# The model of a vdisk that has the attribute; all others belong to every model.
 OWNERS = {
     **dict.fromkeys(("servers", "read_ns", "write_ns", "trim_ns", "flush_ns", "volume"), "fixed"),
     "flash": "flash",
     "disk": "disk",
 }
-# Of a vdisk, while it runs (kernel/README.md).
+# Attributes of a running vdisk that can be changed (kernel/README.md).
 _CHANGEABLE = (
     *("servers", "read_ns", "write_ns", "trim_ns", "flush_ns", "read_bps", "write_bps", "jitter"),
     *(f"flash.{name}" for name in limits.FLASH_CHANGEABLE),
@@ -77,7 +77,7 @@ _CHANGEABLE = (
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A preset's file: what it is, where its figures come from, and what they are."""
+    """A preset's file: title, source, device and figures."""
 
     title: str
     source: str
@@ -86,20 +86,20 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def preset_names() -> list[str]:
-    """Names of the presets there are, sorted."""
+    """Return the names of all presets, sorted."""
     return sorted(path.stem for path in paths.presets_dir().glob("*.toml"))
 
 
 def load_device(entry: str | Mapping[str, object]) -> Device:
-    """The device that a study's `device` names.
+    """Return the device in a study's `device`.
 
-    A flash drive of a preset has been written: as the preset says, else once in order. It is
-    erased only if the table has `fresh = true`. A table without a preset is what it says.
+    A flash drive of a preset has been written: as the preset says, else sequentially once. It is
+    erased only if the table has `fresh = true`. A table without a preset is used as it is.
 
     Args:
         entry: a preset's name or file; or a table with `preset`, `driver`, or both, and the
-            attributes to set. Sizes and times may be text with a suffix; a time without
-            one is in nanoseconds.
+            attributes to set. Sizes and times may be text with a suffix; a time without one is in
+            nanoseconds.
 
     Raises:
         FieldError: unknown preset, driver or attribute, or a value that is not allowed.
@@ -111,7 +111,7 @@ def load_device(entry: str | Mapping[str, object]) -> Device:
     if preset is not None:
         field: Field = ("device",) if isinstance(entry, str) else ("device", "preset")
         base = _load_preset(str(preset), field).device
-        # Another driver has other attributes: keep none of the preset's.
+        # Another driver has other attributes: drop those of the preset.
         if table.get("driver", base["driver"]) != base["driver"]:
             raise FieldError(
                 ("device", "driver"),
@@ -145,10 +145,10 @@ def load_device(entry: str | Mapping[str, object]) -> Device:
 
 
 def load_preset(name: str) -> Preset:
-    """A preset by its name, or by its file's name if that ends in .toml.
+    """Read a preset by its name, or by its file's name if that ends in .toml.
 
     Raises:
-        UserError: there is none, or its file is damaged.
+        UserError: it does not exist, or its file is damaged.
     """
     try:
         return _load_preset(name, ("preset",))
@@ -157,11 +157,11 @@ def load_preset(name: str) -> Preset:
 
 
 def load_change(device: Device, entry: Mapping[str, object]) -> dict[str, int]:
-    """What an event's `device` table changes of a device that runs.
+    """Return the changes of an event's `device` table to a running device.
 
     Args:
-        device: before.
-        entry: the attributes that change, as load_device() takes them.
+        device: before the change.
+        entry: the attributes that change, as for load_device().
 
     Returns:
         The new values by the attributes' files, as "servers" or "flash/program_ns".
@@ -223,12 +223,11 @@ def _load_preset(name: str, field: Field) -> Preset:
 
 @functools.lru_cache(maxsize=64)
 def _parse_preset(text: str) -> Preset:
-    """Parse a preset; the result is shared, and no caller changes it.
-
-    A campaign reads its presets once a run.
+    """Parse a preset. The result is cached, so callers must not change it: a campaign reads its
+    presets once per run.
 
     Raises:
-        ValueError: the text is no preset.
+        ValueError: the text is not a preset.
     """
     preset = build(toml.parse(text), Preset)
     if str(preset.device.get("driver")) not in DRIVERS:
@@ -237,7 +236,7 @@ def _parse_preset(text: str) -> Preset:
 
 
 def _fresh(table: dict[str, object]) -> bool:
-    """Take `fresh` out of a study's table."""
+    """Remove `fresh` from a study's table and return it."""
     fresh = table.pop("fresh", False)
     if not isinstance(fresh, bool):
         raise FieldError(_FRESH, f"expected true or false, got {fresh!r}")
@@ -245,7 +244,7 @@ def _fresh(table: dict[str, object]) -> bool:
 
 
 def _in_state(base: Mapping[str, object], *, fresh: bool) -> Mapping[str, object]:
-    """A preset's table with the state of its flash."""
+    """Return a preset's table with the state of its flash."""
     if base.get("model") != "flash":
         return base
     stated = base.get("flash")
@@ -255,7 +254,7 @@ def _in_state(base: Mapping[str, object], *, fresh: bool) -> Mapping[str, object
 
 
 def _check_fresh(device: Device) -> None:
-    """Only what remembers writes can be fresh, and nothing is fresh and written."""
+    """Check that a fresh device is flash, and has no precondition."""
     if not isinstance(device, VdiskDevice) or device.model != "flash":
         raise FieldError(
             _FRESH, "is of flash drives: what was written before changes no other", next="remove it"
@@ -275,7 +274,7 @@ def _nearest(name: str) -> str:
 
 
 def _merged(base: Mapping[str, object], change: Mapping[str, object]) -> dict[str, object]:
-    """`base` with what `change` sets, table by table."""
+    """Return `base` with the values of `change`, table by table."""
     both = {
         name: _merged(typing.cast(Mapping[str, object], base[name]), value)
         for name, value in change.items()
@@ -288,7 +287,7 @@ StructT = typing.TypeVar("StructT", bound=msgspec.Struct)
 
 
 def _with(struct: StructT, table: Mapping[str, object], field: Field) -> StructT:
-    """The struct with the attributes of a table set."""
+    """Return the struct with the attributes of a table set."""
     names = struct.__struct_fields__
     values: dict[str, object] = {}
     for name, value in table.items():
@@ -335,7 +334,7 @@ def _value(kind: type[msgspec.Struct], field: Field, value: object) -> Attribute
 
 
 def _check_owner(device: VdiskDevice, name: str) -> None:
-    """What the model in use does not look at must not be set: it would change nothing."""
+    """Check that the model in use has the attribute, which would else have no effect."""
     if name in OWNERS and OWNERS[name] != device.model:
         raise FieldError(
             ("device", name),
@@ -428,18 +427,18 @@ def _check_ranges(struct: msgspec.Struct, parts: tuple[str, ...]) -> None:
 
 
 def hardware_tags(device: Device) -> int:
-    """Requests that a hardware queue of the device takes at once."""
+    """Return the number of requests that a hardware queue of the device takes."""
     return device.hw_queue_depth if isinstance(device, NullBlkDevice) else device.queue_depth
 
 
 def logical_block(device: Device) -> int:
-    """Bytes of the device's logical block: offsets and sizes are multiples of it."""
+    """Return the device's logical block size, bytes: offsets and sizes are multiples of it."""
     return device.blocksize if isinstance(device, NullBlkDevice) else device.logical_block_size
 
 
 def memory_bytes(device: Device, used: int = 0) -> int:
-    """Memory of the machine that the device takes up, at most: the map of its flash, and the data
-    that it keeps, of which there are no more than in `used` bytes, if that is not 0."""
+    """Return the most memory of the machine that the device takes, bytes: the map of its flash, and
+    the data that it keeps, at most `used` bytes if that is not 0."""
     if isinstance(device, HostDevice):
         return 0
     if isinstance(device, NullBlkDevice):

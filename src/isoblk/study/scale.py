@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One number that a study's sizes, and counts of requests, are divided by: "8g/scale"."""
+"""Divide a study's sizes and counts of requests by one number: "8g/scale"."""
 
 import re
 from typing import Any
@@ -11,11 +11,11 @@ _SCALED = re.compile(r"(?P<number>\d+)(?P<suffix>[kmgt]?)/scale", re.ASCII | re.
 
 
 def scaled(document: dict[str, Any]) -> dict[str, Any]:
-    """A decoded study with its `scale` applied: text of the form "8g/scale" becomes the size,
-    "4096/scale" the number.
+    """Return a decoded study with its `scale` applied: text of the form "8g/scale" becomes the
+    size, "4096/scale" the number.
 
     Raises:
-        FieldError: `scale` is not a whole number above 0, or does not divide one of them.
+        FieldError: `scale` is not a whole number above 0, or does not divide a value.
     """
     scale = document.get("scale", 1)
     if type(scale) is not int or scale < 1:

@@ -13,10 +13,9 @@ from isoblk.study.presets import preset_names
 
 
 def study_schema() -> dict[str, Any]:
-    """JSON schema (draft 2020-12) of a study file, with each field's meaning and range.
+    """Return the JSON schema (draft 2020-12) of a study file, with each field's meaning and range.
 
-    A file that fits it may still be wrong where fields depend on each other; check_study()
-    looks at those too.
+    It does not cover rules between fields; check_study() checks these too.
     """
     schema = msgspec.json.schema(Study)
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"

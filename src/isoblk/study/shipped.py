@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The studies that come with isoblk, and what a study's name on the command line means."""
+"""The studies that come with isoblk, and the lookup of a study's name on the command line."""
 
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,7 +13,7 @@ _SUFFIX = ".toml"
 
 @dataclass(frozen=True)
 class Chosen:
-    """A study's file, and what to tell the user of the choice; empty if there was none."""
+    """A study's file, and a note on the lookup, "" if the path was unambiguous."""
 
     path: Path
     note: str = ""
@@ -28,12 +28,12 @@ class Shipped:
 
 
 def names() -> list[str]:
-    """Names of the studies that come with isoblk, sorted."""
+    """Return the names of the studies that come with isoblk, sorted."""
     return sorted(path.stem for path in paths.studies_dir().glob(f"*{_SUFFIX}"))
 
 
 def shipped() -> list[Shipped]:
-    """The studies that come with isoblk, by name."""
+    """Return the studies that come with isoblk, by name."""
     return [
         Shipped(name, str(toml.parse(_file(name).read_text("utf-8")).get("title", "")))
         for name in names()
@@ -41,11 +41,11 @@ def shipped() -> list[Shipped]:
 
 
 def choose(given: Path) -> Chosen:
-    """The file that a study on the command line is.
+    """Return the file of a study on the command line.
 
-    A path, and whatever file of that name there is, is itself. A bare name without an ending is
-    also NAME.toml of the current directory and, if there is no such file, the study of that name
-    that comes with isoblk; the note says which was taken.
+    A path, and any existing file, is taken as it is. A bare name without a suffix also means
+    NAME.toml in the current directory or, if that does not exist, the study of that name that comes
+    with isoblk; the note names the one that was taken.
 
     Raises:
         UserError: a bare name that is none of these.

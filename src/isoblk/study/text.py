@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where in the text of a study file a field stands."""
+"""Find the line of a field in the text of a study file."""
 
 import re
 from bisect import bisect_right
@@ -28,7 +28,7 @@ class Source:
 
     @classmethod
     def of(cls, name: str, text: str) -> "Source":
-        """Scan `text`, which must be TOML that tomllib accepts."""
+        """Scan `text`, which must be valid TOML."""
         lines = _Scanner(text).lines
         # A dotted key of [matrix], `where` or `than` may be written without its quotes.
         for field, line in list(lines.items()):
@@ -39,20 +39,20 @@ class Source:
         return cls(name, lines)
 
     def where(self, field: Field) -> str:
-        """FILE:LINE of `field`, or of the nearest table around it; FILE if there is none."""
+        """Return FILE:LINE of `field`, or of the nearest enclosing table; FILE if there is none."""
         for end in range(len(field), 0, -1):
             if line := self.lines.get(field[:end]):
                 return f"{self.name}:{line}"
         return self.name
 
     def locate(self, error: FieldError) -> UserError:
-        """The same error with FILE:LINE."""
+        """Return the error with FILE:LINE."""
         cause = f"{dotted(error.field)}: {error.cause}" if error.field else error.cause
         return UserError(cause, where=self.where(error.field), next=error.next)
 
 
 class _Scanner:
-    """Finds the line of every key. It leans on the text being valid TOML."""
+    """Find the line of every key in valid TOML."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -68,7 +68,7 @@ class _Scanner:
                 self._pair(table)
 
     def _skip(self, pattern: re.Pattern[str]) -> bool:
-        """Go past `pattern`; is there anything left?"""
+        """Skip `pattern`. Returns whether text remains."""
         match = pattern.match(self._text, self._at)
         self._at = match.end() if match else self._at + 1
         return self._at < len(self._text)
@@ -132,7 +132,7 @@ class _Scanner:
             self._skip(_SCALAR)
 
     def _items(self, end: str, field: Field) -> None:
-        """An array, or an inline table."""
+        """Scan an array or an inline table."""
         self._at += 1
         index = 0
         while self._skip(_BLANK) and not self._peek(end):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The trace that a tenant replays: which file it is, and what is known of it."""
+"""The trace that a tenant replays: its file, and its header."""
 
 import hashlib
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pathlib import Path
 from isoblk.errors import UserError
 from isoblk.run.spec import Trace, Workload
 
-# Distinct traces of one study; each is read once, to know its content.
+# Number of traces of one study to remember; each is read once for its hash.
 _KEPT = 256
 
 
@@ -23,20 +23,20 @@ class Found:
 
 @lru_cache(maxsize=_KEPT)
 def find_trace(name: str, stream: int | None = None) -> Found:
-    """The trace that a study calls `name`: a file, or a stand-in's name; or one stream of it.
+    """Return the trace `name`, or one stream of it: a file, or a stand-in's name.
 
-    A file of another format is imported first, a stand-in made. A study asks for the same
-    trace at every point, so the answer is kept: a file is taken not to change meanwhile.
+    A file of another format is imported, and a stand-in is made. The result is cached, because a
+    study has the same trace at every point: a file must not change while isoblk runs.
 
     Raises:
-        UserError: there is none, it cannot be read, or it is damaged.
+        UserError: the trace does not exist, cannot be read, or is damaged.
     """
-    # What reads traces takes a moment to import, and most studies have none.
+    # Imported late: it takes time, and most studies have no trace.
     from isoblk.trace.compact import read_header  # noqa: PLC0415
     from isoblk.trace.resolve import is_stand_in, one_stream, resolve  # noqa: PLC0415
 
     if _is_empty(Path(name)):
-        # So are files that the kernel makes up, of which reading may have no end.
+        # Files of procfs and sysfs also have size 0, and reading some of them never ends.
         raise UserError("the trace is empty", where=name)
     path = resolve(name)
     if stream is not None:
@@ -66,10 +66,10 @@ def _is_empty(path: Path) -> bool:
 
 
 def file_of(trace: Trace) -> Path:
-    """The compact file of a trace that a run was planned with.
+    """Return the compact file of a planned run's trace.
 
     Raises:
-        UserError: it is gone, or is another one now.
+        UserError: it is gone, or has changed.
     """
     found = find_trace(trace.name, trace.stream)
     if found.trace.sha256 != trace.sha256:
@@ -82,8 +82,8 @@ def file_of(trace: Trace) -> Path:
 
 
 def ends_ns(load: Workload) -> int | None:
-    """When a timed replay starts its last request, in ns after the barrier; None if the load
-    does not end by itself, or nobody can tell when."""
+    """Return when a timed replay starts its last request, in ns after the barrier; None if the load
+    does not end by itself, or the end is unknown."""
     if load.trace is None or load.replay != "timed" or load.trace_loop:
         return None
     return load.startdelay_ns + load.trace.span_ns * 1000 // load.speed
