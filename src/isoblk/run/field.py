@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where in a study file a field stands, and the error that names it."""
+"""The place of a field in a study file, and the error that names it."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -10,11 +10,11 @@ from isoblk.run.limits import Range
 Field = tuple[str | int, ...]
 """A place in a study: ("tenant", 0, "iodepth") is the first tenant's iodepth."""
 
-_FEW = 12  # names that one line can hold
+_FEW = 12  # names that fit one line
 
 
 def dotted(field: Field) -> str:
-    """("tenant", 0, "iodepth") as "tenant[0].iodepth"."""
+    """Format ("tenant", 0, "iodepth") as "tenant[0].iodepth"."""
     text = ""
     for part in field:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -26,8 +26,8 @@ class FieldError(UserError):
 
     Args:
         field: the field.
-        cause: what is wrong with it.
-        next: what is allowed.
+        cause: the cause.
+        next: the allowed values.
     """
 
     def __init__(self, field: Field, cause: str, *, next: str = "") -> None:
@@ -36,7 +36,7 @@ class FieldError(UserError):
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """What to write instead of `word`: the nearest of `known`, and all if they are few."""
+    """Return a replacement for `word`: the nearest of `known`, and all of them if they are few."""
     names = sorted(known)
     allowed = "allowed: " + ", ".join(names)
     near = get_close_matches(word, names, n=1)
@@ -47,7 +47,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 
 def within(field: Field, value: int | float, allowed: Range) -> None:
-    """Check a number.
+    """Check that a number is in its range.
 
     Raises:
         FieldError: it is out of range.

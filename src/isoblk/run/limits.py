@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a study's values may be, and where each limit comes from."""
+"""The ranges of a study's values, and the source of each limit."""
 
 import re
 from typing import NamedTuple
@@ -20,9 +20,9 @@ class Range(NamedTuple):
 
 # Linux: io.weight and most weights of cgroup v2.
 WEIGHT = Range(1, 10_000)
-DEFAULT_WEIGHT = 100  # of a cgroup that was given none
-# What a cgroup's own requests weigh beside its children (kernel/sched/share/share.c): as a cgroup
-# whose weight was not set.
+DEFAULT_WEIGHT = 100  # of a cgroup without a set weight
+# Weight of a cgroup's own requests relative to its children (kernel/sched/share/share.c): that of a
+# cgroup without a set weight.
 OWN_WEIGHT = DEFAULT_WEIGHT
 
 # The load generator (kernel/README.md).
@@ -35,8 +35,8 @@ DISTRIBUTIONS = {"zipf": (0.01, 10.0), "pareto": (0.01, 0.99)}  # at most six de
 PATH_MAX = 1000  # of a cgroup
 CPUTIME_NS = Range(0, 1_000_000)
 CPUS = Range(0, NUMJOBS.high)
-# Ours: shorter is a matter of thinktime.
-TURN_NS = Range(1_000_000, 10**15)  # of on and off, if they are set
+# Shorter pauses are set with thinktime.
+TURN_NS = Range(1_000_000, 10**15)  # on and off, if they are set
 TURNS_MAX = 10_000  # of a run
 STREAM = Range(0, 65_535)  # of a trace
 SPEED = Range(1, 10**12)  # of a replay, thousandths
@@ -48,7 +48,7 @@ TENANT_RESERVED = frozenset({"start", "stop", "wait", "state", "align"})  # its 
 # The virtual disk (kernel/README.md) and null_blk.
 LOGICAL_BLOCK = Range(512, 4096)
 QUEUE_DEPTH = Range(1, 10_240)
-HW_QUEUES = Range(1, 4096)  # the machine's CPUs decide; this only catches typing errors
+HW_QUEUES = Range(1, 4096)  # the machine's CPUs decide; this bound catches typing errors
 SERVERS = Range(1, 65_536)
 SERVICE_NS = Range(1, 10**10)
 PHYSICAL_BLOCK = 4096
@@ -85,7 +85,7 @@ FLASH_CHANGEABLE = (
     *("table_updates", "table_ns", "write_latency_ns", "wear_gap", "copyback"),
     *("slc_read_ns", "slc_program_ns"),
 )
-FLASH_MAP_BYTES = 6  # of memory, for 4 KiB
+FLASH_MAP_BYTES = 6  # of memory, per 4 KiB of data
 FLASH_BLOCK_UNITS = 65_535  # of 4 KiB, in a block of all planes
 DISK = {
     "rpm": Range(1_000, 30_000),
@@ -112,39 +112,39 @@ VOLUME = {
 }
 MEBIBYTE = 1 << 20
 PASSES = Range(1, 100)
-# What mkfs refuses to go below (xfsprogs since 5.19: 300 MiB; btrfs: 109 MiB), and, of ext4, sense.
+# Minimum of mkfs (xfsprogs since 5.19: 300 MiB; btrfs: 109 MiB); for ext4 a sensible minimum.
 FILESYSTEM_BYTES = {"ext4": 16 * MEBIBYTE, "xfs": 300 * MEBIBYTE, "btrfs": 128 * MEBIBYTE}
 
-# What a stack of layers leaves of a disk: less is a slip of the pen.
+# Least size of a disk with layers; it catches typing errors.
 STACK_BYTES = 16 * MEBIBYTE
 
-# A cgroup's directory must not look like one of its files, which the kernel makes there.
+# A cgroup's directory must not have the name of a file that the kernel makes in its parent.
 CGROUP_PREFIXES = frozenset(
     {"cgroup", "io", "blkio", "bfq", "cpu", "cpuset", "memory", "pids", "hugetlb", "rdma", "misc"}
 )
 CGROUP_FILES = frozenset({"tasks", "notify_on_release", "release_agent"})
 
-# Ours: far above what a study needs, low enough that a slip of the pen is caught.
+# Far above what a study needs; it catches typing errors.
 RUN_SECONDS = 86_400
-LATENCY_US = 60_000_000  # the target of io.latency
+LATENCY_US = 60_000_000  # target of io.latency
 WINDOWS_MAX = 1_000_000
 REPEATS = Range(1, 1_000)
 SEED = Range(0, (1 << 32) - 1)
 TENANTS_MAX = 4096
 SHARES_MAX = 10_000
 
-# File names below queue/ and queue/iosched/, and what the kernel takes there: numbers and words.
+# File names below queue/ and queue/iosched/, and their values: numbers and words.
 TUNABLE_NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 TUNABLE_VALUE = re.compile(r"(?:-[0-9]|[A-Za-z0-9_+])[A-Za-z0-9_.,:=/+ -]*", re.ASCII)
 
-# Numbers in these files: block/blk-sysfs.c. What is said of no file: 32 bits, and no sign.
+# Ranges of these files: block/blk-sysfs.c. All other files: unsigned 32 bits.
 TUNABLE = Range(0, (1 << 32) - 1)
 SWITCH = Range(0, 1)
 QUEUE_TUNABLES = {
     "nr_requests": Range(4, 2048),  # BLKDEV_MIN_RQ, MAX_SCHED_RQ
     "nomerges": Range(0, 2),
     "rq_affinity": Range(0, 2),
-    "max_sectors_kb": Range(4, 1 << 22),  # a page, and what a request's 32 bits hold
+    "max_sectors_kb": Range(4, 1 << 22),  # a page, and the 32 bits of a request's size
     **dict.fromkeys(("add_random", "iostats", "rotational", "stable_writes"), SWITCH),
     "wbt_lat_usec": Range(-1, (1 << 31) - 1),  # -1: the default
     "discard_max_bytes": Range(0, (1 << 63) - 1),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The options that a load can have, collected from where they are described: Workload's fields."""
+"""The options of a load, collected from the fields of Workload that describe them."""
 
 import typing
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ from isoblk.run.spec import Workload
 
 @dataclass(frozen=True)
 class Described:
-    """An option of a load and the field that holds it.
+    """An option of a load, and its field.
 
     Attributes:
-        field: of Workload; "" if the option only says how another one is read.
+        field: of Workload; "" if the option only determines how another one is parsed.
         kind: its type in a study.
-        option: what is known of it.
+        option: its record.
     """
 
     field: str
@@ -26,7 +26,8 @@ class Described:
     option: LoadOption
 
 
-# What says how another option is read: after which one it stands, and what it is.
+# Options that determine how another is parsed, by the option that each follows: name, type and
+# record.
 _BESIDE: Final[Mapping[str, tuple[str, Any, LoadOption]]] = {
     "offset": (
         "offset_increment",

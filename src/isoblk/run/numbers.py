@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Numbers as people read them; the same in terminal, page, figure and message."""
+"""Format numbers for reading, equally in terminal, page, figure and message."""
 
 from isoblk.run.record import Unit
 
 
 def count(value: float) -> str:
-    """785432 -> "785 K"."""
+    """Format 785432 as "785 K"."""
     for unit, size in (("G", 1e9), ("M", 1e6), ("K", 1e3)):
         if abs(value) >= size * 0.9995:
             return f"{significant(value / size)} {unit}"
@@ -13,19 +13,19 @@ def count(value: float) -> str:
 
 
 def rate(value: float) -> str:
-    """Bytes a second, decimal units as disks are sold in: "3.21 GB/s"."""
+    """Format bytes per second in decimal units, as disks are labelled: "3.21 GB/s"."""
     text = count(value)
     return f"{text}B/s" if text[-1].isalpha() else f"{text} B/s"
 
 
 def size(value: float) -> str:
-    """Bytes, decimal units: "3.21 GB"."""
+    """Format bytes in decimal units: "3.21 GB"."""
     text = count(value)
     return f"{text}B" if text[-1].isalpha() else f"{text} B"
 
 
 def figure(value: float, unit: Unit) -> str:
-    """What a program says, in its unit."""
+    """Format a program's figure in its unit."""
     match unit:
         case "B/s":
             return rate(value)
@@ -42,13 +42,13 @@ def figure(value: float, unit: Unit) -> str:
 
 
 def percent(value: float) -> str:
-    """0.0374 -> "3.7 %"."""
+    """Format 0.0374 as "3.7 %"."""
     scaled = value * 100
     return f"{scaled:,.0f} %" if abs(scaled) >= 99.95 else f"{scaled:.1f} %"
 
 
 def time(ns: float) -> str:
-    """81234 -> "81.2 µs"."""
+    """Format 81234 ns as "81.2 µs"."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
         if ns >= size * 0.9995:
             return f"{significant(ns / size)} {unit}"
@@ -56,7 +56,7 @@ def time(ns: float) -> str:
 
 
 def significant(value: float) -> str:
-    """Three significant digits, or all before the point."""
+    """Format three significant digits, or all digits before the point."""
     size = abs(value)
     if size >= 99.95:
         return f"{value:,.0f}"
@@ -66,10 +66,10 @@ def significant(value: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A factor: "2.72x"."""
+    """Format a factor: "2.72x"."""
     return f"{significant(value)}x"
 
 
 def index(value: float) -> str:
-    """Jain's index: "0.997"."""
+    """Format Jain's index: "0.997"."""
     return f"{value:.3f}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is known of an option: one record each, beside the field that holds it.
+"""The records of options, each next to its field.
 
-From the records of a load's options follow a study's fields (isoblk.study.model), their checks,
-what the generators are told, the schema and docs/reference/options.md.
+Derived from the records of a load's options: a study's fields (isoblk.study.model), their checks,
+the arguments of the generators, the schema and docs/reference/options.md.
 """
 
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ class OptionError(ValueError):
     """An option of a program is wrong.
 
     Args:
-        option: its name; "" if it is not about a single one.
-        cause: what is wrong.
-        next: what is allowed.
+        option: its name; "" if the error concerns no single option.
+        cause: the cause.
+        next: the allowed values.
     """
 
     def __init__(self, option: str, cause: str, *, next: str = "") -> None:
@@ -31,31 +31,30 @@ class OptionError(ValueError):
 
 
 def said(text: str, allowed: Range | None = None) -> msgspec.Meta:
-    """What a field of a study is, and its range, for the schema and the reference. The checks,
-    which know what belongs together, are elsewhere."""
+    """Return the description of a study's field and its range, for the schema and the reference.
+    The checks are elsewhere, because they cover several fields."""
     limits = {"minimum": allowed.low, "maximum": allowed.high} if allowed else None
     return msgspec.Meta(description=text, extra_json_schema=limits)
 
 
 @dataclass(frozen=True)
 class LoadOption:
-    """An option of a load, as fio has it, or as blkload has it besides.
+    """An option of a load, of fio or of blkload alone.
 
     Attributes:
-        text: what it is.
-        name: in a study; "" if the field has the same.
-        written: its type in a study; None if that is the field's own.
-        read: how a study's value becomes the field's: as it is; as a number of bytes; as a time in
-            ns, of which a plain number is in `unit`; or by a reader of its own.
+        text: its description.
+        name: in a study; "" if it is that of the field.
+        written: its type in a study; None if it is that of the field.
+        read: how a study's value is converted: as it is; as a number of bytes; as a time in ns,
+            whose plain numbers are in `unit`; or by its own function.
         unit: of a plain number: "s", "us", "ns".
         allowed: range of the field's value.
-        about: what it says something of: a pattern, which a trace has itself; a trace, which a
-            pattern has not; or any load.
-        of_programs: it has a meaning for a program that has options of its own.
-        blkload_only: no other generator has it.
-        blkload: how blkload is told: by code that knows more than this option; by its file if it is
-            not at its default; by a 1 in its file if it is set.
-        fio_takes: fio has the option, and takes the field's value unless that is 0.
+        about: what it describes: a pattern, which a trace replaces; a trace; or any load.
+        of_programs: whether it applies to a program with its own options.
+        blkload_only: whether no other generator has it.
+        blkload: how blkload gets it: from other code; from its file if it is not at its default;
+            from a 1 in its file if it is set.
+        fio_takes: whether fio has the option, and gets the field's value unless that is 0.
     """
 
     text: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is kept of a run, and of a study. docs/reference/results.md describes the files.
+"""The records of a run and of a study. docs/reference/results.md describes the files.
 
 A result directory:
 
@@ -9,15 +9,15 @@ A result directory:
     runs/<id>/console.log
     runs/<id>/series.parquet    tenant: str, t_ms: u32, op: str, ios: u64, bytes: u64
     runs/<id>/latency.parquet   tenant: str, op: str, upper_ns: u64, count: u64
-    runs/<id>.failed/       what a failed run left: plan.sh and console.log
+    runs/<id>.failed/       plan.sh and console.log of a failed run
     runs/<id>/predictions.parquet  feedbac's: t_ms: f64, predicted: u64, used: u64, error: f64,
                                 a: f64; a row a prediction period, t_ms its end, in sectors
-    runs/<id>/programs/NAME.out    what the program of tenant NAME printed
+    runs/<id>/programs/NAME.out    output of the program of tenant NAME
     report.html figures/    made by `isoblk report`
 
-Only windows and buckets with a count are rows; rows are sorted by (tenant's place in the
-study, op, t_ms or upper_ns). t_ms is the start of a window after the barrier (warm-up
-included); latency holds the measured time only.
+Windows and buckets without a count have no row; rows are sorted by (tenant's index in the study,
+op, t_ms or upper_ns). t_ms is the start of a window after the barrier (warm-up included); latency
+covers only the measured time.
 """
 
 from typing import Literal
@@ -40,7 +40,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """What one tenant did with one op. meas_*: within the measured time, as lat_*."""
+    """Totals of one op of a tenant. meas_*, lat_*: of the measured time."""
 
     ios: int
     bytes: int
@@ -54,7 +54,7 @@ class OpTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IoStat(msgspec.Struct, frozen=True, kw_only=True):
-    """What the kernel charged the tenant's cgroup with: io.stat, or blkio's files on v1."""
+    """The kernel's charges to the tenant's cgroup: io.stat, or blkio's files on v1."""
 
     rbytes: int
     wbytes: int
@@ -65,9 +65,8 @@ class IoStat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lateness(msgspec.Struct, frozen=True, kw_only=True):
-    """By how much requests of a timed replay were issued after their time: those that were due
-    in the measured time. A request is late if as many as iodepth were in flight, or the
-    scheduler or the disk had no room for one more."""
+    """Delays of a timed replay's requests after their times, for those due in the measured time. A
+    request is late if iodepth requests were in flight, or the scheduler or the disk had no room."""
 
     ios: int
     sum_ns: int
@@ -76,10 +75,10 @@ class Lateness(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplayTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a trace, warm-up included. records: requests issued. passes: times it was
-    begun. rounded: requests made of whole logical blocks; clipped: that lost their end, too
-    long for the region or the generator; moved: that lie elsewhere than in the trace. late:
-    of a timed replay."""
+    """Totals of a replay, warm-up included. records: requests issued. passes: number of times it
+    was begun. rounded: requests rounded to logical blocks. clipped: requests shortened to fit the
+    region or the generator. moved: requests at another address than in the trace. late: of a timed
+    replay."""
 
     records: int
     passes: int
@@ -93,8 +92,8 @@ Unit = Literal["B/s", "B", "ops/s", "ops", "ns", ""]
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a program says of what it did. name: dotted, what was done first:
-    "read.throughput", "latency.p99". A claim calls it "says.TENANT.NAME"."""
+    """A figure in a program's output. name: dotted, the operation first: "read.throughput",
+    "latency.p99". A claim calls it "says.TENANT.NAME"."""
 
     name: str
     value: float
@@ -102,9 +101,9 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgramReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tenant's program said; its whole output is in programs/TENANT.out. program: as
-    the study calls it. used: what ran, which may be another program that does the same. status:
-    its exit status. end_ns: when it ended, after the barrier."""
+    """Results of a tenant's program; its whole output is in programs/TENANT.out. program: its name
+    in the study. used: the program that ran, which may be an equivalent one. status: its exit
+    status. end_ns: its end, after the barrier."""
 
     program: str
     used: list[str]
@@ -114,20 +113,20 @@ class ProgramReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Processors(msgspec.Struct, frozen=True, kw_only=True):
-    """A tenant's virtual processors. busy_ns: how long they worked in the measured time, all
-    together."""
+    """A tenant's virtual processors. busy_ns: their total busy time within the measured time."""
 
     cpus: int
     busy_ns: int
 
 
 class TenantResult(msgspec.Struct, frozen=True, kw_only=True):
-    """ops: read, write, trim, flush; only those that occurred. measured_ns: how long this
-    tenant was measured (shorter than the run's runtime if it began late or ended early).
-    error: errno the generator ended with, 0 if none. processors: of a tenant with cputime, in
-    virtual time. replay: of a tenant with a trace. says: of
-    one that runs a program: its ops are what the disk completed for its cgroup, or, where that is
-    not known, what that was charged with; without latency."""
+    """Results of a tenant. ops: read, write, trim, flush; only those that occurred.
+    measured_ns: length of its measured time (less than the run's runtime if it began late or ended
+    early).
+    error: errno of the generator's end, 0 if none. processors: of a tenant with cputime, in virtual
+    time. replay: of a tenant with a trace.
+    says: of a tenant with a program, whose ops are those that the disk completed for its cgroup or,
+    if these are unknown, its charges; without latency."""
 
     name: str
     cgroup: str
@@ -142,8 +141,8 @@ class TenantResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Two figures that are equal if a cache counts right. slack: by how much they may differ
-    beyond one in a thousand of the larger."""
+    """Two figures that are equal if a cache counts correctly. slack: allowed difference beyond one
+    in a thousand of the larger."""
 
     text: str
     left: int
@@ -152,14 +151,14 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def holds(self) -> bool:
-        """Whether they are equal."""
+        """Return whether they are equal."""
         off = abs(self.left - self.right)
         return off <= self.slack + max(abs(self.left), abs(self.right)) // 1000
 
 
 class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cache and its two disks counted. before, after: the measured pass, once what was
-    under way has ended. figures: what a claim calls "cache.NAME"."""
+    """Counters of a cache and its two disks. before, after: the measured pass, after the requests
+    in flight have completed. figures: a claim's "cache.NAME"."""
 
     before: dict[str, int]
     after: dict[str, int]
@@ -168,7 +167,7 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """What the run was made with. key: hash of all that determines a kernel's build."""
+    """Software of the run. key: hash of all that determines a kernel's build."""
 
     isoblk: str
     kernel: str
@@ -179,10 +178,11 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """run.json. status "invalid": reasons say which knob did not take, which bytes do not
-    agree, which errors occurred. cpus: processors of the machine; None in results of a time when
-    that was not recorded. busy: the part of their time that they worked while the load ran, warm-up
-    included; None in virtual time. wall_s, cpu_s: of the machine's process."""
+    """run.json. status "invalid": the reasons name settings that did not take effect, byte counts
+    that disagree, or errors.
+    cpus: processors of the machine; None in results of an isoblk that did not record it.
+    busy: utilisation of the processors during the load, warm-up included; None in virtual time.
+    wall_s, cpu_s: of the machine's process."""
 
     format: int
     id: str

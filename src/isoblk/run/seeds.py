@@ -7,15 +7,16 @@ _PASS_SEED = 1_000_003  # between two passes; any odd number
 
 
 def tenant_seed(seed: int, index: int) -> int:
-    """The generator's randseed for the tenant at `index` in a run with `seed`.
+    """Return the generator's randseed for the tenant at `index` in a run with `seed`.
 
-    The first 4 bytes of SHA-256 over "SEED INDEX", big-endian, and 1 if they are 0: the
-    same on every machine, and neighbours have nothing in common.
+    The first 4 bytes of SHA-256 over "SEED INDEX", big-endian, and 1 if they are 0: the same on
+    every machine, and uncorrelated between neighbours.
     """
     digest = hashlib.sha256(f"{seed} {index}".encode()).digest()
     return int.from_bytes(digest[:4], "big") or 1
 
 
 def pass_seed(seed: int, passes: int) -> int:
-    """A tenant's seed in a pass that comes `passes` after one with `seed`, or before it."""
+    """Return a tenant's seed in a pass that is `passes` later than one with `seed`; earlier if
+    negative."""
     return (seed + passes * _PASS_SEED) % (1 << 32) or 1

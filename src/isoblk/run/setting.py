@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Settings: what the plan writes, and whether it took effect."""
+"""Settings: the values that the plan writes, and the check that they took effect."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,14 +16,13 @@ Form = Literal["plain", "choice", "weight", "pairs", "model", "rounded", "table"
 
 @dataclass(frozen=True)
 class Setting:
-    """A file and what is written to it.
+    """A file and the value that is written to it.
 
-    form: how the file reads back. "plain": as written. "choice": all choices, the chosen
-    one in brackets. "weight": the number, perhaps after "default". "pairs": after a device
-    number, NAME=VALUE pairs, perhaps more of them than were written. "model": a word, perhaps
-    with NAME=VALUE pairs after it, or, after "user", the pairs that were written. "rounded": a
-    number of bytes, as 4.0M. "table": a line of device-mapper's, with numbers for paths of
-    devices.
+    form: format of the file when it is read. "plain": as written. "choice": all choices, the chosen
+    one in brackets. "weight": the number, perhaps after "default". "pairs": after a device number,
+    NAME=VALUE pairs, perhaps more than were written. "model": a word, perhaps with NAME=VALUE pairs
+    after it, or, after "user", the pairs that were written. "rounded": a number of bytes, as 4.0M.
+    "table": a table of device-mapper, with numbers for paths of devices.
     """
 
     path: str
@@ -32,17 +31,17 @@ class Setting:
 
     @property
     def text(self) -> str:
-        """What is written, as the script has it."""
+        """Return the value as the script writes it."""
         return str(self.value)
 
 
 def parse_read_back(text: str, paths: Iterable[str]) -> dict[str, str]:
-    """`grep -H ''` output to path -> content (lines joined by a newline).
+    """Parse the output of `grep -H ''` into path -> content (lines joined by a newline).
 
     Args:
         text: the output.
-        paths: of the files that were read. They may hold colons, as contents may: the name of a
-            cgroup that was there before is others' choice. Lines of no such file are left out.
+        paths: of the files. Paths and contents may contain colons: existing cgroups have names that
+            isoblk does not choose. Lines of other files are ignored.
     """
     known = frozenset(paths)
     content: dict[str, list[str]] = {}
@@ -55,10 +54,10 @@ def parse_read_back(text: str, paths: Iterable[str]) -> dict[str, str]:
 
 
 def check(settings: tuple[Setting, ...], read_back: Mapping[str, str], device: str) -> list[Knob]:
-    """What was asked beside what was read, a Knob a setting.
+    """Compare written and read values: a Knob per setting.
 
-    A file that is written twice counts once, with what was written last. device: the number of the
-    disk that was set up, of which alone lines count; "" if the machine has no other.
+    A file that is written twice counts once, with the last value. device: number of the configured
+    disk, the only one whose lines count; "" if the machine has no other.
     """
     last = {setting.path: setting for setting in settings}
     return [
@@ -73,12 +72,12 @@ def check(settings: tuple[Setting, ...], read_back: Mapping[str, str], device: s
 
 
 def took_effect(setting: Setting, got: str, device: str) -> bool:
-    """Whether what a file reads is what was written to it. device: as check() has it."""
+    """Return whether a file has the value that was written to it. device: as for check()."""
     match setting.form:
         case "plain":
             same = got == setting.text
         case "choice":
-            # A queue that can have only "none" shows it without brackets.
+            # A queue whose only choice is "none" shows it without brackets.
             same = f"[{setting.text}]" in got.split() or got == setting.text
         case "weight":
             first_line = got.split("\n", 1)[0]
@@ -102,7 +101,8 @@ def took_effect(setting: Setting, got: str, device: str) -> bool:
 
 
 def _rounded(size: int) -> str:
-    """A size as bcache prints it (bch_hprint()): at most three digits, and one decimal, cut off."""
+    """Format a size as bcache does (bch_hprint()): at most three digits, and one decimal,
+    truncated."""
     units, unit, rest = "kMGTPE", -1, 0
     while unit < 0 or size >= 1000:
         size, rest = divmod(size, 1 << 10)
@@ -111,7 +111,7 @@ def _rounded(size: int) -> str:
 
 
 def _without_devices(line: str) -> list[str]:
-    """The words of a table, but for paths and MAJOR:MINOR."""
+    """Return the words of a table without paths and MAJOR:MINOR."""
     return [w for w in line.split() if not w.startswith("/dev/") and not _NUMBERS.fullmatch(w)]
 
 

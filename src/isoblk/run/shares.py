@@ -8,16 +8,16 @@ from isoblk.run.spec import Group, Tenant
 
 
 def parent_of(path: str) -> str:
-    """The cgroup above `path`; "" is the root."""
+    """Return the parent cgroup of `path`; "" is the root."""
     return path.rpartition("/")[0]
 
 
 def effective_shares(tenants: Sequence[Tenant], groups: Sequence[Group]) -> dict[str, float]:
-    """Each tenant's share by weight, by name; they add up to 1.
+    """Return each tenant's share by weight, by name; they add up to 1.
 
-    A cgroup's share is its parent's, times its weight over the sum of the weights of all
-    the parent's children (cgroup v2, "Weights": Documentation/admin-guide/cgroup-v2.rst),
-    its own requests counting as a child of weight OWN_WEIGHT.
+    A cgroup's share is its parent's, times its weight over the sum of the weights of the parent's
+    children (cgroup v2, "Weights": Documentation/admin-guide/cgroup-v2.rst). The cgroup's own
+    requests count as a child of weight OWN_WEIGHT.
 
     Args:
         tenants: the run's tenants.
@@ -45,7 +45,8 @@ def _add(sums: dict[str, int], path: str, weight: int) -> None:
 
 
 def _place(tenant: Tenant, inner: Collection[str]) -> tuple[str, int]:
-    """The cgroup whose share the tenant's requests divide with others, and their weight."""
+    """Return the cgroup whose share the tenant's requests divide with siblings, and their
+    weight."""
     if tenant.cgroup in inner:
         return tenant.cgroup, OWN_WEIGHT
     return parent_of(tenant.cgroup), tenant.weight

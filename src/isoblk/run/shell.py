@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The script of a run, made of typed words.
 
-What comes from a study is data from others. A `str` is always a literal here: it is quoted, in
-quote() and nowhere else, whatever it holds. Shell itself is a member of a Form, an enumeration,
-which no text can become while the program runs; a Form's holes take words and statements.
+A study is untrusted input. A `str` is always a literal: only quote() renders it, and it always
+quotes. Shell syntax is a member of a Form, an enumeration, which no text can become at run time; a
+Form's holes take words and statements.
 """
 
 import re
@@ -13,22 +13,22 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePosixPath
 
-# A word that needs no quotes, as shlex has it; and what a person leaves bare besides.
+# A word that needs no quotes, as in shlex, or a character that is usually left bare.
 _BARE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _OPTION = re.compile(r"--[A-Za-z][A-Za-z0-9_-]*=", re.ASCII)
 _PROGRAM = re.compile(r"[\w./-]+|:|\[", re.ASCII)
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
-# In double quotes, and in a here document, the shell looks at these.
+# Characters that the shell interprets in double quotes and here documents.
 _SPECIAL = re.compile(r'[\\$`"]')
 _HOLE = re.compile(r"(?<!\$)\{([a-z]+)\}")
 _END = "EOF"
 
-# What a program must not be called: words that the shell itself takes.
+# The shell's reserved words, which a program must not be called.
 _RESERVED = (
     *("case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select"),
     *("then", "time", "until", "while"),
 )
-# Files of a cgroup that take a line for each device, which begins with its number.
+# Files of a cgroup with a line per device, which begins with its number.
 PER_DEVICE = frozenset(
     {
         *("io.cost.model", "io.cost.qos", "io.latency", "io.max"),
@@ -38,8 +38,8 @@ PER_DEVICE = frozenset(
 
 
 class Form(Enum):
-    """Shell that the code writes: to be subclassed by who has some. "{name}" is a hole, which
-    stands outside of quotes. One without holes is a statement, or a word, as it is."""
+    """Shell syntax in the code, to be subclassed. "{name}" is a hole, which is outside of quotes. A
+    form without holes is a statement or a word."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Quoted:
 
 @dataclass(frozen=True)
 class ForDevice:
-    """A line for one device: its number, which the script keeps in $dev, and literal text. It can
-    be written to the files that take such a line, PER_DEVICE, and to no other."""
+    """A line for one device: its number, which the script has in $dev, and literal text. It may be
+    written only to the files in PER_DEVICE."""
 
     text: str
 
@@ -62,7 +62,7 @@ class ForDevice:
 
 @dataclass(frozen=True)
 class Variable:
-    """The value of a variable that holds a number: of a process, say. braces: around its name."""
+    """The value of a variable with a number, such as a process id. braces: around its name."""
 
     name: str
     braces: bool = True
@@ -74,7 +74,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Name(Variable):
-    """Its name, to be assigned to."""
+    """The name of a variable, to assign to."""
 
 
 DM_MAJOR = Variable("major")
@@ -114,7 +114,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Here:
-    """A command, and the lines that it reads."""
+    """A command and its here document."""
 
     command: Command
     lines: tuple[str, ...]
@@ -141,7 +141,7 @@ Hole = Word | Statement | Sequence[Statement]
 
 
 class Syntax(Form):
-    """Words of the shell that more than one command has."""
+    """Shell syntax that several commands use."""
 
     BREAK = "\\\n "
     DEEP_BREAK = "\\\n   "
@@ -150,40 +150,40 @@ class Syntax(Form):
 
 
 def run(*words: Word) -> Command:
-    """A command. What is a `str` is a literal."""
+    """Return a command. A `str` is a literal."""
     return Command(words)
 
 
 def fill(form: Form, **holes: Hole) -> Filled:
-    """A form with its holes filled: by words, or by statements, each on a line."""
+    """Fill a form's holes with words, or with statements, each on a line."""
     return Filled(form, holes)
 
 
 def rows(words: Iterable[Word], mark: Syntax = Syntax.BREAK) -> list[Word]:
-    """The words, each on a line of its own."""
+    """Return the words, each on its own line."""
     return [part for word in words for part in (mark, word)]
 
 
 def write(value: str | int | ForDevice, path: str) -> Command:
-    """A line to a file. echo takes some words for options, and some characters for others:
-    printf then."""
+    """Return a command that writes a line to a file: printf if echo would interpret the text, else
+    echo."""
     if isinstance(value, str) and ("\\" in value or re.match("-[A-Za-z]", value)):
         return run("printf", "%s\\n", value, To(path))
     return run("echo", value, To(path))
 
 
 def render(statements: Iterable[Statement]) -> str:
-    """The statements as shell, each on a line.
+    """Render the statements as shell, each on a line.
 
     Raises:
-        TypeError: one is none: a `str`, for instance.
+        TypeError: an item is not a statement, such as a `str`.
         ValueError: a literal is not one line of printable text.
     """
     return "\n".join(map(_statement, statements))
 
 
 def quote(text: str) -> str:
-    """A literal as a single word, in as few quotes as it takes.
+    """Render a literal as a single word, with the fewest quotes.
 
     Raises:
         ValueError: it is not one line of printable text.

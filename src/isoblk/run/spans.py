@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""When a load is to work: once, or again and again."""
+"""The time spans in which a load is active: one, or periodic ones."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ Span = tuple[int, int]
 
 
 def spans(load: Workload, end_ns: int) -> list[Span]:
-    """When a load is to work in a run that ends then, in order; at least one, which may be
-    empty."""
+    """Return the spans in which a load is active in a run that ends at `end_ns`, in order. At least
+    one, which may be empty."""
     begin = min(load.startdelay_ns, end_ns)
     stop = end_ns
     if load.runtime_ns:
@@ -23,5 +23,5 @@ def spans(load: Workload, end_ns: int) -> list[Span]:
 
 
 def length(of: Sequence[Span], begin: int, end: int) -> int:
-    """How much of the time from `begin` to `end` they cover, ns."""
+    """Return how much of the time from `begin` to `end` the spans cover, ns."""
     return sum(max(0, min(stop, end) - max(start, begin)) for start, stop in of)

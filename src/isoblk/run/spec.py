@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a run is, fully resolved: RunSpec, and what it holds.
+"""The specification of a run, fully resolved: RunSpec and its parts.
 
-Nothing here knows how a study is written, how a machine works or how a result is drawn.
+This module does not depend on study files, machines or reports.
 """
 
 from typing import Annotated, Literal
@@ -109,8 +109,8 @@ class VdiskDevice(
 ):
     """isoblk_vdisk's attributes; kernel/README.md has their meaning.
 
-    servers, the *_ns and volume count for model "fixed" only; flash and disk for the model of
-    that name. jitter: per mille of every service time.
+    servers, the *_ns and volume apply to model "fixed" only; flash and disk to the model of that
+    name. jitter: per mille of every service time.
     """
 
     model: VdiskModel = "fixed"
@@ -144,8 +144,9 @@ class NullBlkDevice(
 ):
     """null_blk with timer completions. size in bytes, a multiple of 1 MiB.
 
-    zone_size: bytes of a zone, which is written in order from its start; a power of two; 0: it is
-    an ordinary disk."""
+    zone_size: bytes of a zone, which is written sequentially from its start; a power of two; 0: no
+    zones.
+    """
 
     size: int = 4 << 30
     blocksize: int = 512
@@ -163,8 +164,7 @@ class HostDevice(
     tag="host",
     tag_field="driver",
 ):
-    """A disk of the machine that isoblk runs on, as the command line names it: not part of a
-    study file.
+    """A disk of the machine that isoblk runs on, from the command line: not part of a study file.
 
     name: the kernel's, but "loop" for a loop device that isoblk makes. what: its model.
     queue_depth: tags of a hardware queue.
@@ -184,10 +184,10 @@ Device = VdiskDevice | NullBlkDevice | HostDevice
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A compact trace. name: as the study has it, of no meaning elsewhere. sha256: of the
-    file's content. span_ns: time of its last request. max_end: highest byte + 1. stand_in:
-    made here, in place of the published trace of that name. stream: all the rest is of that
-    stream's requests."""
+    """A compact trace. name: in the study, without meaning elsewhere. sha256: of the file's
+    content. span_ns: time of its last request. max_end: highest byte + 1. stand_in: a synthetic
+    replacement of the published trace of that name. stream: all other fields describe that stream's
+    requests."""
 
     name: str
     sha256: str
@@ -225,19 +225,21 @@ class Caching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A program as it was found: its name, and the SHA-256 of the file."""
+    """An installed program: its name, and the SHA-256 of its file."""
 
     name: str
     sha256: str
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tenant's load, resolved: bytes, and nanoseconds. startdelay and runtime are
-    relative to the barrier; runtime 0: as long as the run. With a trace, what describes a
-    pattern (rw to iodepth, rates, pauses) has no meaning, but iodepth: the most requests in
-    flight. speed: thousandths. options and memory (0: no limit), installed and startdelay,
-    runtime, randseed are all that counts for a program other than blkload and fio; installed is
-    empty until the run is to be made."""
+    """A tenant's load, resolved, in bytes and nanoseconds.
+
+    startdelay and runtime are relative to the barrier; runtime 0: that of the run. With a trace,
+    the fields of a pattern (rw to iodepth, rates, pauses) have no meaning except iodepth, the bound
+    of requests in flight. speed: thousandths. A program other than blkload and fio uses only
+    options and memory (0: no limit), installed and startdelay, runtime, randseed. installed is
+    empty until the run is to be made.
+    """
 
     program: Annotated[
         Program, LoadOption("The program that makes the load.", name="workload", of_programs=True)
@@ -520,11 +522,12 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tenant: its cgroup (path below the root, no leading slash; with one: a cgroup that was
-    there before, and runs what it runs), weight and load.
+    """A tenant: its cgroup, weight and load.
 
-    The weight is the cgroup's. Where the cgroup holds other tenants' cgroups too, the
-    tenant's own requests weigh OWN_WEIGHT among those."""
+    The cgroup is a path below the root without a leading slash; with a leading slash, an existing
+    cgroup with its own processes. The weight is the cgroup's. If the cgroup also contains other
+    tenants' cgroups, the tenant's own requests weigh OWN_WEIGHT among those.
+    """
 
     name: str
     cgroup: str
@@ -533,8 +536,8 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An inner cgroup; parents come before children. The weight of one that a tenant is in
-    is that tenant's."""
+    """An inner cgroup; parents come before children. The weight of one that contains a tenant is
+    that tenant's."""
 
     path: str
     weight: int
@@ -549,17 +552,17 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class DeviceEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change of the device, at_ns after the barrier. attributes: those that change, by their
-    files in the device's directory ("servers", "flash/program_ns")."""
+    """A change of the device, at_ns after the barrier. attributes: the changed ones, by their files
+    in the device's directory ("servers", "flash/program_ns")."""
 
     at_ns: int
     attributes: dict[str, int]
 
 
 class Elsewhere(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where an elevator comes from that is neither the kernel's nor ours. module: the name of the
-    kernel module that has it, or ""; sha256: of the module, once it is found. weight_file: the
-    cgroup's file that takes its weight, or ""."""
+    """Origin of an elevator that is neither the kernel's nor isoblk's. module: name of its kernel
+    module, or "". sha256: of the module, once it is found. weight_file: the cgroup's file for its
+    weight, or ""."""
 
     module: str
     weight_file: str
@@ -567,12 +570,11 @@ class Elsewhere(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The scheduler or controller, with what it needs.
+    """The scheduler or controller, with its parameters.
 
-    elevator: what goes to queue/scheduler. io_cost_model: the six coefficients, or None
-    while the calibration has not run. io_max: tenant to (rbps, wbps); None while the run
-    it is taken from has not ended. io_latency_us: tenant to target. elsewhere: of an elevator that
-    the study brings along.
+    elevator: value of queue/scheduler. io_cost_model: the six coefficients; None before the
+    calibration. io_max: tenant to (rbps, wbps); None before the run that it is taken from has
+    ended. io_latency_us: tenant to target. elsewhere: of an elevator that the study brings along.
     """
 
     name: str
@@ -587,8 +589,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class SchedulerEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The disk gets another elevator, at_ns after the barrier. queue: what is written below queue/
-    then, as a new elevator begins with the kernel's own values."""
+    """A change of the disk's elevator, at_ns after the barrier. queue: files below queue/ to write
+    then, because a new elevator begins with the kernel's defaults."""
 
     at_ns: int
     scheduler: Scheduler
@@ -599,15 +601,14 @@ RunKind = Literal["share", "reference", "alone", "calibrate"]
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run, fully resolved.
+    """A run, fully resolved.
 
-    kind: "share" is a point of the study's matrix; "reference" is such a point under `none`
-    that the matrix itself does not hold; "alone" is one tenant of it alone on the device
-    under `none`, for the slowdown and the ideal; "calibrate" measures one coefficient of io.cost or
-    isoblk, which point["calibrate"] names.
-    point: matrix key to value, as text, in the matrix's order (always holds "scheduler"
-    for kind "share").
-    repeat: 0.., seeds differ between repeats.
+    kind: "share" is a point of the study's matrix; "reference" is such a point under `none` that is
+    not in the matrix; "alone" is one tenant alone on the device under `none`, for the slowdown and
+    the ideal; "calibrate" measures one coefficient of io.cost or isoblk, named by
+    point["calibrate"].
+    point: matrix key to value, as text, in the matrix's order (has "scheduler" for kind "share").
+    repeat: from 0; seeds differ between repeats.
     stack: block layers between the disk and the tenants, from the disk up (isoblk.layers).
     """
 
@@ -633,23 +634,25 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def schedulers_of(spec: RunSpec) -> list[Scheduler]:
-    """All that a run's disk has, in order: at the start, and by the events."""
+    """Return all schedulers of a run's disk in order: at the start, and by the events."""
     later = sorted(spec.scheduler_events, key=lambda event: event.at_ns)
     return [spec.scheduler, *(event.scheduler for event in later)]
 
 
 class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run and the runs it leans on, as indexes into the expansion.
+    """A run and the runs that it depends on, as indices into the expansion.
 
-    calibrate: the six that give the model of io.cost or isoblk, by coefficient; empty when
-    not needed. reference: the run under `none` at the same point (None for itself, for
-    "alone" and for "calibrate"); needed before this one if the scheduler is io.max, else
-    only to compare with. alone: one a tenant, in the tenants' order; empty for kinds other
-    than "share" and "reference". Tenants with the same load share one. full: likewise, with
-    enough requests to keep the device busy; empty unless a claim is about service_error.
-    bound: alone, with as many requests as all tenants may have in the device if their parts of
-    it are to be exact; or all streams, each with its part of those; None unless a claim is
-    about lost and that number is known.
+    calibrate: the runs that give the model of io.cost or isoblk, by coefficient; empty if not
+    needed.
+    reference: the run under `none` at the same point (None for itself, for "alone" and for
+    "calibrate"). io.max needs it before this run; all others only for comparison.
+    alone: one run per tenant, in the tenants' order; empty for kinds other than "share" and
+    "reference". Tenants with the same load share a run.
+    full: as alone, with enough requests to keep the device busy; empty unless a claim is about
+    service_error.
+    bound: alone, with the number of requests that all tenants may have in flight if their parts of
+    it are to be exact; or all sequential loads, each with its part. None unless a claim is about
+    lost and that number is known.
     """
 
     spec: RunSpec
@@ -661,7 +664,7 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def label(value: MatrixValue) -> str:
-    """A matrix value as text: what a run's `point` holds, and a claim's `where` matches."""
+    """Format a matrix value as text: as in a run's `point` and in a claim's `where`."""
     if isinstance(value, list):
         return "/".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tiers: what a script, and a result, must know of the machine it belongs to."""
+"""Tiers: the properties of a machine that a script, and a result, depend on."""
 
 import os
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ ICOUNT_CPUS_MAX = 8
 
 @dataclass(frozen=True)
 class Place:
-    """Where a script finds what it works on.
+    """The paths that a script works on.
 
     Attributes:
         disk: the kernel's name of the disk.
         run: the run's directory.
-        hierarchy: the root of the cgroups that have io.
-        group: the cgroup below it that the tenants' are made in; "" for the root itself.
+        hierarchy: root of the cgroups with the io controller.
+        group: parent of the tenants' cgroups below it; "" for the root itself.
     """
 
     disk: str
@@ -32,17 +32,17 @@ class Place:
 
     @property
     def cgroup(self) -> str:
-        """Directory that the tenants' cgroups are in."""
+        """Return the directory of the tenants' cgroups."""
         return f"{self.hierarchy}/{self.group}" if self.group else self.hierarchy
 
     def cgroup_of(self, path: str) -> str:
-        """Directory of a tenant's cgroup, or of one that such cgroups are in. A path with a slash
-        in front is that of a cgroup that was there before, from the root of the hierarchy."""
+        """Return the directory of a tenant's cgroup, or of an inner one. A path with a leading
+        slash is that of an existing cgroup, from the root of the hierarchy."""
         return f"{self.hierarchy if path.startswith('/') else self.cgroup + '/'}{path}"
 
     @property
     def queue(self) -> str:
-        """Directory of the disk's request queue."""
+        """Return the directory of the disk's request queue."""
         return f"/sys/block/{self.disk}/queue"
 
 
@@ -51,18 +51,19 @@ _IN_GUEST = Place("disk0", "/run/isoblk", "/sys/fs/cgroup", "")
 
 @dataclass(frozen=True)
 class Tier:
-    """One kind of machine.
+    """A kind of machine.
 
     Attributes:
-        name: as results and reports call it.
+        name: in results and reports.
         path: directories of programs, in the order of the search.
-        at_end: what the script does at its end, whatever the reason: it tells how it ended.
-        mount_run: command that mounts the run's directory, if that is to be done.
+        at_end: statements at the end of the script, after success or failure: they report how it
+            ended.
+        mount_run: command that mounts the run's directory, if it must be mounted.
         cpus: processors, and hardware queues of a null_blk disk.
-        chosen_cpus: the user chooses their number.
-        virtual_time: time passes only while nobody computes.
-        place: where a script finds the disk and the cgroups.
-        anywhere: the place that a run is named by, wherever it is made.
+        chosen_cpus: whether the user chooses their number.
+        virtual_time: whether computation takes no time.
+        place: paths of the disk and the cgroups.
+        anywhere: the place in a run's id, wherever the run is made.
     """
 
     name: TierName
@@ -81,14 +82,14 @@ class _Line(Form):
     TELL_AND_STOP = (
         "trap 'echo \"plan: exit status $?\"; echo o > /proc/sysrq-trigger; sleep 9' EXIT"
     )
-    # By way of the kernel's log, where no other line of the kernel's gets between its letters.
+    # Through the kernel's log, which does not mix a line with the kernel's own.
     LOG_AND_STOP = (
         "trap 'echo \"plan: exit status $?\" > /dev/kmsg; echo o > /proc/sysrq-trigger; sleep 9'"
         " EXIT"
     )
     LOG = "trap 'echo \"plan: exit status $?\" > /dev/kmsg' EXIT"
-    # By the older of the kernel's two ways to mount, which alone takes a path for hostfs' options;
-    # util-linux 2.41 goes the newer way, 2.39.3 does not yet.
+    # LIBMOUNT_FORCE_MOUNT2: hostfs takes a path as option only from mount(2), and util-linux 2.41
+    # uses the newer API (2.39.3 does not yet).
     MOUNT_HOSTFS = 'LIBMOUNT_FORCE_MOUNT2=always mount -t hostfs -o "$RUN" host {directory}'
     # msize: the largest message, which QEMU recommends to raise from 128 KiB for big files.
     MOUNT_9P = "mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 run {directory}"
@@ -97,7 +98,7 @@ class _Line(Form):
 
 UML = Tier(
     "uml",
-    # The order decides how often a program is searched in vain, which reads the clock.
+    # The order determines the failed look-ups of a program, and each reads the clock.
     "/usr/sbin:/usr/bin:/sbin:/bin",
     _Line.TELL_AND_STOP,
     _Line.MOUNT_HOSTFS,
@@ -114,7 +115,7 @@ SMP = Tier(
 )
 QEMU = Tier(
     "qemu",
-    # BusyBox first: in memory, while the host's programs come over 9p.
+    # BusyBox first: it is in memory, while the host's programs come over 9p.
     "/bin:/sbin:/usr/bin:/usr/sbin",
     _Line.LOG_AND_STOP,
     _Line.MOUNT_9P,
@@ -133,7 +134,7 @@ ICOUNT = Tier(
 )
 
 _ON_HOST = Place("disk", ".", "/sys/fs/cgroup", "isoblk")
-# The script changes the machine that isoblk itself runs on. How it ends goes to the console.
+# The script changes the machine that isoblk itself runs on, and reports its end on the console.
 HOST = Tier(
     "host",
     "/usr/sbin:/usr/bin:/sbin:/bin",

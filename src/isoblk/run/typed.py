@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From a decoded document to a typed one, with errors in a user's words."""
+"""Convert a decoded document to a typed one, with errors for the user."""
 
 import re
 import threading
@@ -30,7 +30,7 @@ _WORDS = {
 
 
 def convert(document: Mapping[str, Any], kind: type[StructT]) -> StructT:
-    """The struct that a decoded TOML document is.
+    """Convert a decoded TOML document to a struct.
 
     Raises:
         FieldError: unknown or missing field, wrong type, or a word that is not allowed.
@@ -42,9 +42,10 @@ def convert(document: Mapping[str, Any], kind: type[StructT]) -> StructT:
 
 
 def build(document: Mapping[str, Any], kind: type[StructT], *, str_keys: bool = False) -> StructT:
-    """Convert as msgspec.convert() does, one thread at a time. msgspec learns at its first use what
-    a type has, and another thread that converts meanwhile takes what is half known: of ten hunts on
-    busy processors three ended with a segmentation fault.
+    """Convert as msgspec.convert() does, one thread at a time.
+
+    At its first use of a type msgspec caches the type's fields, and a concurrent conversion sees
+    the incomplete cache: it ends with a segmentation fault.
 
     Raises:
         msgspec.ValidationError: the document is not of that type.
@@ -88,12 +89,12 @@ def _explain(message: str, kind: type[msgspec.Struct]) -> FieldError:
 
 
 def _sorted(words: list[str]) -> list[str]:
-    """`float` says all that `int` says."""
+    """Return the names of types without `int` next to `float`, which includes it."""
     return [word for word in words if not (word == "int" and "float" in words)]
 
 
 def _field(path: str) -> Field:
-    """msgspec's path as a field. It writes [...] for a table's key: up to there, then."""
+    """Convert msgspec's path to a field, up to the first [...], which stands for a table's key."""
     field: Field = ()
     for part in _PATH_PART.finditer(path):
         if part["index"] == "...":
@@ -103,7 +104,7 @@ def _field(path: str) -> Field:
 
 
 def _type_at(kind: type[msgspec.Struct], field: Field) -> object:
-    """The annotation of the field; of a table or list that may be left out, what it is if not."""
+    """Return the annotation of the field; for an optional table or list, that of its value."""
     at: object = kind
     for part in field:
         if isinstance(part, int):
@@ -122,7 +123,7 @@ def _field_names(struct: object) -> tuple[str, ...]:
 
 
 def _choices(annotation: object) -> list[str]:
-    """The words that a Literal, or a union with one, allows."""
+    """Return the words that a Literal, or a union with one, allows."""
     if typing.get_origin(annotation) is Literal:
         return [str(word) for word in typing.get_args(annotation)]
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:

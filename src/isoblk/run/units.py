@@ -19,20 +19,20 @@ TIME_SUFFIXES = {
 SIZE_HINT = "allowed: a number of bytes, or text such as '4k', '1m', '4g' (powers of 1024)"
 TIME_HINT = "allowed: a number, or text such as '10us', '200ms', '1.5s', '2m', '1h'"
 
-# The kernel modules hold bytes and nanoseconds in 64 bits, signed.
+# The kernel modules store bytes and nanoseconds as signed 64-bit numbers.
 LARGEST = (1 << 63) - 1
 
-# Python reads no more than some thousand digits.
+# Python converts at most some thousand digits.
 _SIZE = re.compile(r"(-?\d{1,100})\s*([kmgt]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
 _TIME = re.compile(r"(-?\d+(?:\.\d+)?)\s*([a-zµμ]*)", re.ASCII | re.IGNORECASE)
 
 
 def parse_size(value: int | str) -> int:
-    """Bytes that `value` stands for.
+    """Parse a size, bytes.
 
     Args:
-        value: bytes, or text: a whole number and k, m, g or t (powers of 1024, either
-            case, 'kb' and 'KiB' mean the same).
+        value: bytes, or text: a whole number and k, m, g or t (powers of 1024, either case, 'kb'
+            and 'KiB' mean the same).
 
     Raises:
         ValueError: not a size, negative, or above 2^63 - 1; the text is fit for a user.
@@ -48,28 +48,28 @@ def parse_size(value: int | str) -> int:
 
 
 def parse_time(value: int | float | str, unit: str) -> int:
-    """Nanoseconds that `value` stands for.
+    """Parse a time, nanoseconds.
 
     Args:
-        value: a number of `unit`, or text: a decimal number and optionally ns, us (or µs), ms, s,
-            m (minutes), h or d.
-        unit: what a number without suffix counts; a key of TIME_SUFFIXES.
+        value: a number of `unit`, or text: a decimal number and optionally ns, us (or µs), ms, s, m
+            (minutes), h or d.
+        unit: unit of a number without suffix; a key of TIME_SUFFIXES.
 
     Raises:
-        ValueError: not a time, negative, not a whole number of nanoseconds, or above
-            2^63 - 1 ns; the text is fit for a user.
+        ValueError: not a time, negative, not a whole number of nanoseconds, or above 2^63 - 1 ns;
+            the text is fit for a user.
     """
     if isinstance(value, str):
         match = _TIME.fullmatch(value.strip())
         if match is None:
             raise ValueError(f"{value!r} is not a time")
-        # Unicode has two letters for it, and people write neither.
+        # Unicode has two characters for the prefix micro.
         suffix = match[2].lower().replace("µ", "u").replace("μ", "u")
         number, suffix = match[1], suffix or unit
         if suffix not in TIME_SUFFIXES:
             raise ValueError(f"{value!r} is not a time: unknown unit {match[2]!r}")
     else:
-        # repr() is the shortest decimal that is this float: 0.1 is a tenth exactly.
+        # repr() is the shortest decimal of the float: 0.1 is exactly a tenth.
         number, suffix = repr(value), unit
     try:
         exact = Decimal(number) * TIME_SUFFIXES[suffix]
@@ -93,7 +93,7 @@ def _in_range(number: int, value: int | float | str) -> int:
 
 
 def format_size(size: int) -> str:
-    """The shortest text that parse_size reads as `size` bytes: 4096 is '4k'."""
+    """Return the shortest text that parse_size reads as `size` bytes: 4096 is '4k'."""
     for suffix in ("t", "g", "m", "k"):
         if size and size % SIZE_SUFFIXES[suffix] == 0:
             return f"{size // SIZE_SUFFIXES[suffix]}{suffix}"
@@ -101,7 +101,7 @@ def format_size(size: int) -> str:
 
 
 def format_time(ns: int) -> str:
-    """`ns` nanoseconds in the largest of s, ms, us, ns that divides it: '200ms'."""
+    """Format nanoseconds in the largest of s, ms, us, ns that divides them: '200ms'."""
     for suffix in ("s", "ms", "us"):
         if ns % TIME_SUFFIXES[suffix] == 0:
             return f"{ns // TIME_SUFFIXES[suffix]}{suffix}"
