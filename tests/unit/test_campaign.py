@@ -235,7 +235,7 @@ def test_two_campaigns_cannot_share_a_directory(tmp_path: Path) -> None:
 
 def test_a_directory_of_another_study_is_left_alone(tmp_path: Path) -> None:
     _run(_expansion("a", ["none"]), FakeMachine(), tmp_path)
-    with pytest.raises(UserError, match="holds the results of another study, 'a'"):
+    with pytest.raises(UserError, match="has the results of another study, 'a'"):
         _run(_expansion("b", ["none"]), FakeMachine(), tmp_path)
     assert read_results(tmp_path).record.study.name == "a"
 
@@ -373,7 +373,7 @@ def test_a_study_that_nobody_can_go_on_with_keeps_what_is_finished(tmp_path: Pat
 def test_a_directory_of_the_users_own_is_left_alone(tmp_path: Path, mine: str) -> None:
     (tmp_path / mine).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / mine).write_text("mine")
-    with pytest.raises(UserError, match="no result directory"):
+    with pytest.raises(UserError, match="not a result directory"):
         _run(_expansion(schedulers=["none"]), FakeMachine(), tmp_path)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / mine]
 
@@ -403,7 +403,8 @@ def test_runs_that_an_edited_study_lacks_are_kept_and_told(tmp_path: Path) -> No
     first = _run(both, FakeMachine(), tmp_path)
     _run(_expansion(schedulers=["none", "bfq"]), FakeMachine(), tmp_path)
     assert earlier.notes(tmp_path) == [
-        f"1 run of the study as it was before: not shown here; isoblk show {tmp_path}/earlier/1"
+        "1 run of an earlier version of the study: not shown here;"
+        f" see: isoblk show {tmp_path}/earlier/1"
     ]
     before = read_results(tmp_path / "earlier" / "1")
     assert before.record == first
@@ -430,7 +431,7 @@ def test_runs_under_another_kernel_are_kept_and_told(tmp_path: Path) -> None:
         submit = here(executor, other, tmp_path)
         run_study(expansion, "", other, tmp_path, submit, lambda index, run: None)
     (told,) = earlier.notes(tmp_path)
-    assert told.startswith(f"{len(expansion.runs)} runs of the study as it was before")
+    assert told.startswith(f"{len(expansion.runs)} runs of an earlier version of the study")
 
 
 def test_an_interrupted_run_of_an_edited_study_loses_sight_of_nothing(tmp_path: Path) -> None:
@@ -484,7 +485,7 @@ def test_runs_are_not_written_through_a_link(tmp_path: Path) -> None:
         directory.mkdir()
     (results / "runs").symlink_to(elsewhere)
     machine = FakeMachine()
-    with pytest.raises(UserError, match=r"results/runs: is a link"):
+    with pytest.raises(UserError, match=r"results/runs: is a symbolic link"):
         _run(_expansion(), machine, results)
     assert not machine.plans and not list(elsewhere.iterdir())
 

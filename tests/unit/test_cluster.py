@@ -87,7 +87,7 @@ _FILE, _LINK, _HARD = (kind[0] for kind in (tarfile.REGTYPE, tarfile.SYMTYPE, ta
     ids=lambda packed: "",
 )
 def test_what_is_no_run_is_not_written(tmp_path: Path, packed: bytes) -> None:
-    with pytest.raises(RunError, match="a worker sent what is no run"):
+    with pytest.raises(RunError, match="invalid run from worker"):
         unpack(packed, tmp_path / "into" / "run")
     assert {path.name for path in tmp_path.iterdir()} == {"into"}
     assert {path.name for path in (tmp_path / "into").iterdir()} == {"run"}
@@ -99,7 +99,7 @@ def test_what_would_fill_the_disk_is_not_written(
     monkeypatch.setattr("isoblk.campaign.cluster.parcel.LARGEST", 1 << 16)
     bomb = _archive(("zeros", bytes(1 << 17), _FILE, ""))
     assert len(bomb) < 1 << 10
-    with pytest.raises(RunError, match="a worker sent what is no run"):
+    with pytest.raises(RunError, match="invalid run from worker"):
         unpack(bomb, tmp_path / "run")
     (tmp_path / "large").mkdir()
     (tmp_path / "large" / "zeros").write_bytes(bytes(1 << 17))
@@ -113,7 +113,7 @@ def test_another_run_than_the_one_that_was_asked_for_is_not_kept(tmp_path: Path)
     packed = [pack(execute(job, bench, tmp_path / "there").dir) for job in jobs]
     results = tmp_path / "results"
     assert keep(jobs[0], Done(packed[0]), results).record.id == jobs[0].id
-    with pytest.raises(RunError, match=f"a worker sent what is not run {jobs[1].id}"):
+    with pytest.raises(RunError, match=f"a worker sent a result that is not of run {jobs[1].id}"):
         keep(jobs[1], Done(packed[0]), results)
     assert {path.name for path in (results / "runs").iterdir()} == {jobs[0].id}
 
@@ -360,7 +360,7 @@ def test_a_scheduler_that_does_not_come_back_ends_the_study(
 
     machine.before = close
     try:
-        with pytest.raises(EndedError, match=r"has not come back in .*; finished runs are kept"):
+        with pytest.raises(EndedError, match=r"is lost for .*; finished runs are kept"):
             _run(own.scheduler_address, tmp_path)
     finally:
         own.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the kernel charged to a cgroup: io.stat on v2, a blkio policy's files on v1."""
+"""Parse the kernel's charges to a cgroup: io.stat on v2, a blkio policy's files on v1."""
 
 from collections.abc import Mapping
 
@@ -10,15 +10,15 @@ _V1_IOS = {"Read": "rios", "Write": "wios", "Discard": "dios"}
 
 
 def parse_charged(read_back: Mapping[str, str], cgroup: str, device: str = "") -> IoStat | None:
-    """The charges of one cgroup.
+    """Return the charges of one cgroup.
 
     Args:
         read_back: path to content of the files that were read.
         cgroup: the cgroup's directory.
-        device: MAJ:MIN of the one device that counts; "": all, of which one does I/O.
+        device: MAJ:MIN of the device that counts; "": all, of which one does I/O.
 
     Returns:
-        None if no file of the cgroup says anything, as on v1 without a policy that counts.
+        None if no file of the cgroup has charges, as on v1 without a policy that counts.
     """
     figures: dict[str, int] = {}
     for path, content in read_back.items():
@@ -41,14 +41,14 @@ def parse_charged(read_back: Mapping[str, str], cgroup: str, device: str = "") -
 
 
 def parse_completed(text: str, cgroup: str) -> IoStat | None:
-    """What the disk has completed for a cgroup.
+    """Return the requests that the disk completed for a cgroup.
 
     Args:
-        text: of the generator's file: a cgroup's path and its figures a line.
+        text: the generator's file: a cgroup's path and its counters per line.
         cgroup: its path, from the root of the hierarchy.
 
     Returns:
-        None if there is nothing of it.
+        None if the cgroup has no line.
 
     Raises:
         ValueError: requests were not counted, for lack of memory.
@@ -64,13 +64,13 @@ def parse_completed(text: str, cgroup: str) -> IoStat | None:
 
 
 def _parse_v2(lines: list[list[str]]) -> dict[str, int]:
-    """`MAJ:MIN rbytes=1 wbytes=2 ...`, a line a device."""
+    """Parse `MAJ:MIN rbytes=1 wbytes=2 ...`, a line per device."""
     pairs = (word.partition("=") for words in lines for word in words)
     return {name: int(value) for name, _, value in pairs if name in IoStat.__struct_fields__}
 
 
 def _parse_v1(lines: list[list[str]], names: dict[str, str]) -> dict[str, int]:
-    """`MAJ:MIN Read 1`, a line an operation."""
+    """Parse `MAJ:MIN Read 1`, a line per operation."""
     figures = {}
     for words in lines:
         if len(words) == 3 and words[1] in names:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From what a guest left in its directory to a RunRecord and its tables, with the verdict
-whether the run may be believed."""
+"""Convert a guest's output to a RunRecord and its tables, and check whether the run is valid."""
 
 import errno
 import shutil
@@ -38,8 +37,8 @@ from isoblk.run.spans import length, spans
 from isoblk.run.spec import RUNNING, RunSpec, Tenant
 from isoblk.run.tier import HOST, UML, Place
 
-# Bytes that the generator counted and bytes that the cgroup was charged with may differ by
-# this much, relative to the larger.
+# Tolerance between the bytes that the generator counted and those charged to the cgroup, relative
+# to the larger.
 CHARGE_TOLERANCE = 0.01
 _UNCHARGED = IoStat(rbytes=0, wbytes=0, rios=0, wios=0)
 _RAW_FILES = ("results", "knobs", "charged", "predictions", BEGIN, END, cached.COUNTERS, TABLE)
@@ -49,10 +48,10 @@ _OPS = ("read", "write", "trim", "flush")
 def collect(
     directory: Path, run_id: str, spec: RunSpec, plan: Plan, ran: Ran, provenance: Provenance
 ) -> RunRecord:
-    """Read the guest's output, write run.json and the tables beside it, remove the raw files.
+    """Read the guest's output, write run.json and the tables next to it, remove the raw files.
 
     Raises:
-        RunError: the output is not what the generator should have left.
+        RunError: the output is incomplete or malformed.
     """
     read_back = parse_read_back(
         _read(directory, "knobs"), (setting.path for setting in plan.settings)
@@ -65,7 +64,7 @@ def collect(
         if program_of(tenant.workload)
     }
     outputs = _read_outputs(directory, spec, plan, device, said)
-    # On v2 a cgroup whose file is empty was charged nothing; on v1 nothing may have counted.
+    # On v2 a cgroup with an empty file was charged nothing; on v1 perhaps no policy counted.
     uncharged = _UNCHARGED if spec.cgroup == "v2" else None
     tenants = [
         _tenant_result(
@@ -76,7 +75,7 @@ def collect(
         )
         for tenant in spec.tenants
     ]
-    # Behind a cache or layers the tenants are charged for another device than is set up.
+    # With a cache or layers, tenants are charged for another device than the configured one.
     knobs = check(plan.settings, read_back, "" if spec.caching or spec.stack else device)
     knobs += _knobs_of_switches(directory, plan)
     cache = _cache_report(directory, spec, plan)
@@ -118,7 +117,7 @@ def collect(
 
 
 def _knobs_of_switches(directory: Path, plan: Plan) -> list[Knob]:
-    """What was written when the scheduler changed, beside what was read back then."""
+    """Compare the values written at a change of scheduler with those read then."""
     return [
         knob
         for index, settings in enumerate(plan.later)
@@ -133,12 +132,12 @@ def _knobs_of_switches(directory: Path, plan: Plan) -> list[Knob]:
 
 
 def _busy(directory: Path) -> float | None:
-    """The part of the processors' time between two lines of /proc/stat in which they worked; None
-    if no time passed."""
+    """Return the utilisation of the processors between two lines of /proc/stat; None if no time
+    passed."""
     begin, end = (_read(directory, name).split()[1:] for name in (BEGIN, END))
     try:
         spent = [int(after) - int(before) for before, after in zip(begin, end, strict=True)]
-        # proc_stat(5): user nice system idle iowait irq softirq steal. User holds guests' already.
+        # proc_stat(5): user nice system idle iowait irq softirq steal. User includes guests'.
         idle, whole = sum(spent[3:5]), sum(spent[:8])
     except ValueError:
         raise RunError("not the processors' line of /proc/stat", where=END) from None
@@ -168,7 +167,7 @@ def _read(directory: Path, name: str) -> str:
 
 
 def _keep_only(names: Sequence[str], directory: Path) -> None:
-    """Of a directory, if it is there, keep these files, or nothing at all."""
+    """Keep only these files of a directory, or remove it; it may be absent."""
     if not names:
         shutil.rmtree(directory, ignore_errors=True)
         return
@@ -207,7 +206,7 @@ def _read_outputs(
 def _charges(
     samples: Samples, tenant: Tenant, spec: RunSpec, place: Place, device: str
 ) -> list[IoStat]:
-    """What a tenant's cgroup had at the time of each sample."""
+    """Return the charges to a tenant's cgroup at the time of each sample."""
     cgroup = place.cgroup_of(tenant.cgroup)
     if processes.counts_completed(spec, place):
         return samples.completed(cgroup.removeprefix(place.hierarchy), blkload.COMPLETED)
@@ -223,7 +222,7 @@ def _tenant_result(
         name=tenant.name,
         cgroup=tenant.cgroup,
         weight=tenant.weight,
-        # Who rests is not measured meanwhile.
+        # Pauses are not measured.
         measured_ns=length(wanted, begin, end) if tenant.workload.off_ns else end - begin,
         error=output.error,
         ops=output.ops,
@@ -254,9 +253,9 @@ def _tenant_reasons(spec: RunSpec, tenants: list[TenantResult]) -> Iterator[str]
                 yield f"{tenant.name}: {totals.errors} {op} errors"
             if totals.verify_errors:
                 yield f"{tenant.name}: {totals.verify_errors} {op}s failed verification"
-        # fio forgets what it did in its ramp_time; the kernel does not.
+        # fio does not count I/O in its ramp_time; the kernel does.
         forgets = asked.workload.program == "fio" and spec.warmup_ns > 0
-        # On v2 the figures of a cgroup hold those of the cgroups in it; on v1 they do not.
+        # On v2 a cgroup's counters include its descendants; on v1 they do not.
         counted = [tenant]
         if spec.cgroup == "v2" and tenant.cgroup in inner:
             counted += [one for one in tenants if one.cgroup.startswith(f"{tenant.cgroup}/")]
@@ -267,8 +266,9 @@ def _tenant_reasons(spec: RunSpec, tenants: list[TenantResult]) -> Iterator[str]
 def _charge_reasons(
     tenant: TenantResult, counted_in: Sequence[TenantResult], *, forgets: bool
 ) -> Iterator[str]:
-    """counted_in: whose bytes the tenant's cgroup shows. forgets: the generator counted less
-    than it did, so more may have been charged."""
+    """Yield disagreements between a tenant's bytes and charges. counted_in: tenants whose bytes the
+    cgroup's counters include. forgets: whether the generator counts less than it did, so that
+    charges may be larger."""
     if tenant.io_stat is None:
         return
     charged = {
@@ -277,7 +277,7 @@ def _charge_reasons(
         "trim": tenant.io_stat.dbytes,
     }
     if tenant.io_stat == _UNCHARGED:
-        # The kernel shows the trims of a cgroup only once that has read or written.
+        # The kernel shows a cgroup's discards only after it has read or written.
         del charged["trim"]
     for op, bytes_charged in charged.items():
         counted = sum(one.ops[op].bytes for one in counted_in if op in one.ops)

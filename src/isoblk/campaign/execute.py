@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One run, from its spec to its directory."""
+"""Make one run: from its spec to its directory."""
 
 import errno
 import hashlib
@@ -31,29 +31,30 @@ from isoblk.schedulers.registry import OWN_MODULES
 from isoblk.study.presets import memory_bytes
 from isoblk.study.traces import file_of
 
-# Modules of the kernel's own: a device, and what the modules' tests need.
+# Modules of the kernel itself: a device, and those that the tests of modules need.
 KERNELS_MODULES = (
     *("null_blk", "kunit"),
-    # Of the qemu machine's tests.
+    # For the tests of the qemu machine.
     *("crct10dif_common", "crct10dif_generic", "crc_t10dif", "scsi_debug"),
 )
 
 
 # For programs and the page cache.
 _PROGRAMS_MIB = 1024
-# With less than this free, a run's files have hit the end of the disk.
+# With less free space than this, a run's files have filled the disk.
 _ROOM = 1 << 20
 
 
 class DiskFullError(RunError):
-    """The run's files had no space."""
+    """The disk has no space for the run's files."""
 
 
 def files_of(spec: RunSpec) -> dict[str, Path]:
-    """What a run needs of traces and programs, by the names in the run's directory.
+    """Return the files of traces and programs that a run needs, by their names in the run's
+    directory.
 
     Raises:
-        UserError: one is gone, or is another one now.
+        UserError: a file is gone, or has changed.
     """
     found: dict[str, Path] = {}
     for tenant in spec.tenants:
@@ -68,8 +69,8 @@ def files_of(spec: RunSpec) -> dict[str, Path]:
 
 @dataclass(frozen=True)
 class Bench:
-    """What runs are made on: a machine, its kernel and the modules, by name; and what finds the
-    files that a run needs."""
+    """Where runs are made: a machine, its kernel and modules by name, and a function that finds the
+    files of a run."""
 
     machine: Machine
     kernel: Kernel
@@ -78,10 +79,10 @@ class Bench:
     files: Callable[[RunSpec], Mapping[str, Path]] = files_of
 
     def module_files(self, names: Iterable[str]) -> list[Path]:
-        """The modules of these names.
+        """Return the modules of these names.
 
         Raises:
-            RunError: one is not there, as in an old state of the schedulers.
+            RunError: a module is missing, as in an old state of the schedulers.
         """
         wanted = list(names)
         if missing := [name for name in wanted if name not in self.modules]:
@@ -96,15 +97,16 @@ def make_bench(
     schedulers: Path | None = None,
     progress: Progress | None = None,
 ) -> Bench:
-    """A bench with the repository's modules, built if need be, those of the kernel, and others.
+    """Return a bench with the repository's modules, built if they are not ready, those of the
+    kernel, and others.
 
     Args:
-        machine: that makes the runs.
+        machine: makes the runs.
         kernel: that it boots.
-        others: modules that are not of this repository, by name.
-        schedulers: a directory kernel/ of another state of this repository, of which all modules of
-            its schedulers are, and no other; None for today's.
-        progress: hears of what is built.
+        others: modules from outside this repository, by name.
+        schedulers: a directory kernel/ of another state of this repository, which replaces all
+            scheduler modules; None for the current state.
+        progress: listener for builds.
 
     Raises:
         UserError, RunError: as build_modules() and build_schedulers().
@@ -114,7 +116,7 @@ def make_bench(
     key = directory.name
     if schedulers is not None:
         built = build_schedulers(kernel, schedulers, progress)
-        # Those that the other state lacks must not be mixed with those that it has.
+        # Modules that the other state lacks must not be taken from the current one.
         modules = {name: path for name, path in modules.items() if name not in OWN_MODULES}
         modules |= {path.stem: path for path in built.glob("*.ko")}
         key += built.name.removeprefix(kernel.key)
@@ -124,13 +126,13 @@ def make_bench(
 
 
 def make_host_bench(ready: Session) -> Bench:
-    """A bench of this machine: the kernel itself loads the modules that are installed."""
+    """Return a bench of this machine, whose kernel loads the installed modules itself."""
     return Bench(ready.machine, ready.kernel, {}, ready.modules_key)
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run that can be made: its plan, and the id that all it depends on determines."""
+    """A run to make: its plan, and its id, a hash of all inputs."""
 
     spec: RunSpec
     plan: Plan
@@ -142,18 +144,18 @@ Submit = Callable[[Job], Future[Run]]
 
 
 def here(executor: Executor, bench: Bench, results: Path) -> Submit:
-    """Runs are made on a bench of this process, by an executor's threads."""
+    """Return a function that makes runs on a bench of this process, in an executor's threads."""
     return lambda job: executor.submit(execute, job, bench, results)
 
 
 def make_job(spec: RunSpec, kernel_key: str, modules_key: str, tier: Tier = UML) -> Job:
     """Plan a run whose spec is complete, for a machine of that tier.
 
-    What only says where the run stands in its study (kind, point, repeat), and what a trace is
-    called, is not part of the id: equal runs are made once.
+    The id excludes the run's place in its study (kind, point, repeat) and the names of traces, so
+    that equal runs are made once.
     """
     plan = make_plan(spec, tier)
-    # The script as it would be wherever the machine's disk and cgroups are.
+    # The script with the tier's fixed place of disk and cgroups.
     if tier.place == tier.anywhere:
         text = plan.text
     else:
@@ -171,7 +173,7 @@ def _memory_mib(spec: RunSpec) -> int:
     caching = spec.caching
     disks = memory_bytes(spec.device, caching.origin_bytes if caching else 0)
     if spec.stack:
-        # A vdisk keeps data in half of the memory at most, and layers write all of a disk.
+        # A vdisk stores data in at most half of the memory, and layers write all of a disk.
         disks *= 2 * disks_of(spec.stack)
     if caching is not None:
         disks += memory_bytes(caching.ssd, caching.ssd_bytes)
@@ -180,7 +182,7 @@ def _memory_mib(spec: RunSpec) -> int:
 
 
 def _anonymous(tenant: Tenant) -> Tenant:
-    """The tenant with its trace known by content only."""
+    """Return the tenant with its trace identified by content only."""
     load = tenant.workload
     if load.trace is None:
         return tenant
@@ -189,19 +191,19 @@ def _anonymous(tenant: Tenant) -> Tenant:
 
 
 def execute(job: Job, bench: Bench, results: Path) -> Run:
-    """Make the run, unless `results` holds it already.
+    """Make the run, unless `results` has it.
 
-    The run's directory appears whole. What a failed run left stays beside it as <id>.failed.
+    The run's directory appears by rename. Files of a failed run are kept next to it in <id>.failed.
 
     Raises:
-        RunError, UserError: it failed.
+        RunError, UserError: the run failed.
     """
     final = run_dir(results, job.id)
     if finished := read_run(final):
         return finished
     working = final.with_name(f".{job.id}")
     failed = final.with_name(f"{job.id}.failed")
-    # A directory without a run.json is no run.
+    # A directory without a run.json is incomplete.
     for leftover in (working, failed, final):
         shutil.rmtree(leftover, ignore_errors=True)
     try:
@@ -236,12 +238,12 @@ def execute(job: Job, bench: Bench, results: Path) -> Run:
 
 @contextmanager
 def _laid_out(files: Mapping[str, Path], working: Path) -> Iterator[None]:
-    """What the plan names of traces and programs is in the run's directory, while it runs."""
+    """Put the traces and programs of the plan into the run's directory while it runs."""
     places = {working / name: path for name, path in files.items()}
     for place, source in places.items():
         place.parent.mkdir(exist_ok=True)
         try:
-            # Of a symbolic link, the file: a link to the link may lead nowhere from here.
+            # Link to the target of a symbolic link, which may be relative.
             place.hardlink_to(source.resolve())
         except OSError:
             # Another file system, or one without links.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The programs that a study's tenants run, found before the first run begins.
+"""Find the programs of a study's tenants before the first run.
 
-Guests see the files of the machine that isoblk runs on: what is installed here is there.
+Guests see the files of this machine, so its installed programs are also theirs.
 """
 
 import hashlib
@@ -31,10 +31,10 @@ _MKFS = {
 
 
 def find_programs(expansion: Expansion) -> Expansion:
-    """The runs, each with what its tenants' programs were found to be.
+    """Return the runs, each with the found programs of its tenants.
 
     Raises:
-        UserError: one is missing; with the command that installs it.
+        UserError: a program is missing; with the command that installs it.
     """
     runs = [
         msgspec.structs.replace(planned, spec=_with_programs(planned.spec))
@@ -44,8 +44,8 @@ def find_programs(expansion: Expansion) -> Expansion:
 
 
 def tools_of(spec: RunSpec) -> Iterator[tuple[str, dict[str, str]]]:
-    """Programs that set a run up and are no part of what it is, with their packages: who needs
-    them, and which."""
+    """Yield the programs that set up a run and are not part of its id: what needs them, and the
+    programs with their packages."""
     if spec.caching:
         needs = {**_PARTITIONS, **CACHES[spec.caching.cache].needs()}
         if spec.caching.placement == "scattered":

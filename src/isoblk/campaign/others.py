@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The modules of a study's own schedulers, found among those that the command line names."""
+"""Find the modules of a study's own schedulers among those of the command line."""
 
 import hashlib
 from collections.abc import Mapping
@@ -21,26 +21,26 @@ RESERVED = frozenset({*MODULES, *KERNELS_MODULES})
 def with_modules(
     expansion: Expansion, modules: Mapping[str, Path]
 ) -> tuple[Expansion, dict[str, Path]]:
-    """The runs, each with the hash of the module that it loads, so that a new one is a new run.
+    """Return the runs, each with the hash of its module, so that a new module makes a new run.
 
     Args:
         expansion: a study's runs.
-        modules: by their names, those that are not of this repository.
+        modules: modules from outside this repository, by name.
 
     Returns:
-        The runs, and those of the modules that they load.
+        The runs, and the modules that they load.
 
     Raises:
-        UserError: a module is missing, or has the name of one that the lab has itself.
+        UserError: a module is missing, or has the name of a module of the lab.
     """
     wanted = others_wanted(expansion)
     if missing := sorted(wanted - modules.keys()):
         raise UserError(
-            f"nobody has said where the module {missing[0]} is",
+            f"the module {missing[0]} is not given",
             next="add --module FILE.ko, or --module DIR with its sources",
         )
     if taken := sorted(wanted & RESERVED):
-        raise UserError(f"the lab has a module {taken[0]} itself", next="give yours another name")
+        raise UserError(f"{taken[0]} is the name of a module of the lab", next="rename your module")
     used = {name: modules[name] for name in wanted}
     hashes = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in used.items()}
     runs = tuple(_with_hash(planned, hashes) for planned in expansion.runs)
@@ -48,7 +48,7 @@ def with_modules(
 
 
 def others_wanted(expansion: Expansion) -> set[str]:
-    """Names of the modules that a study's own schedulers have."""
+    """Return the module names of a study's own schedulers."""
     return {
         planned.spec.scheduler.elsewhere.module
         for planned in expansion.runs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What no disk can have done: a run that says so is not believed."""
+"""Detect results that exceed the limits of the disk: such a run is invalid."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -9,23 +9,21 @@ from isoblk.programs.registry import program_of
 from isoblk.run import limits
 from isoblk.run.spec import RunSpec, VdiskDevice
 
-# What ends in a time may have begun before it: a request or two of the disk's largest, and some
-# figures are rounded.
+# For requests that begin before the measured time and complete in it, and for rounded figures.
 _TOLERANCE = 0.01
 _BEGUN_BEFORE = 4 << 20
-# What is larger the disk has in pieces, and a generator counts it with the last.
+# The disk splits larger requests, and a generator counts them with the last part.
 _LARGEST_REQUEST = 1 << 20
 _LINKS = {"read": "read_bps", "write": "write_bps"}
 _SECOND = 1_000_000_000
 
 
 def impossible(spec: RunSpec, outputs: Mapping[str, TenantOutput]) -> Iterator[str]:
-    """A sentence for each direction in which the tenants together have more than the disk can do,
-    in the measured time or in one of the windows.
+    """Yield a sentence for each direction in which all tenants together exceed the disk's limit, in
+    the measured time or in a window.
 
     Args:
-        spec: the run. Only a vdisk says what it can do; in front of it there may be neither a cache
-            nor layers.
+        spec: the run. Only a vdisk without a cache or layers has known limits.
         outputs: by the tenants' names.
     """
     if spec.caching is not None or spec.stack or not isinstance(spec.device, VdiskDevice):
@@ -50,7 +48,7 @@ def impossible(spec: RunSpec, outputs: Mapping[str, TenantOutput]) -> Iterator[s
 
 
 def _limit(spec: RunSpec, attribute: str) -> int:
-    """The most that the disk does in a second, at any time of the run; 0: there is no limit."""
+    """Return the disk's highest limit per second during the run; 0: no limit."""
     values = [getattr(spec.device, attribute)]
     values += [
         event.attributes[attribute] for event in spec.device_events if attribute in event.attributes
@@ -59,7 +57,7 @@ def _limit(spec: RunSpec, attribute: str) -> int:
 
 
 def _begun_before(spec: RunSpec) -> int:
-    """The most that counts in a time, and was done before it."""
+    """Return the most bytes that were served before a span and count in it."""
     begun = _BEGUN_BEFORE
     for load in (tenant.workload for tenant in spec.tenants if not program_of(tenant.workload)):
         sizes = [load.bs, *(load.bsrange or ()), *(size for size, _ in load.bssplit or ())]
@@ -76,7 +74,7 @@ def _measured(op: str, outputs: Mapping[str, TenantOutput]) -> int:
 def _windows(
     spec: RunSpec, op: str, outputs: Mapping[str, TenantOutput]
 ) -> Iterator[tuple[int, int]]:
-    """Width in ns, and bytes of all tenants, of every window."""
+    """Yield the width in ns, and the bytes of all tenants, of every window."""
     sizes: Counter[int] = Counter()
     for output in outputs.values():
         for (kind, t_ms), (_, size) in output.windows.items():

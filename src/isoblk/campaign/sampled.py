@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What tenants' programs did to the device, from what it had completed for their cgroups as time
-went by; or, where that is not known, from what they were charged with."""
+"""Derive the output of tenants' programs from samples of the I/O that the disk completed for their
+cgroups; or, if that is unknown, from samples of their charges."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,20 +23,21 @@ _FIELDS = {"read": ("rios", "rbytes"), "write": ("wios", "wbytes"), "trim": ("di
 
 @dataclass(frozen=True)
 class Samples:
-    """What was read, in order. times_ns: of each, after the barrier; read_back: path to content."""
+    """Samples in order. times_ns: after the barrier; read_back: path to content."""
 
     times_ns: Sequence[int]
     read_back: Sequence[Mapping[str, str]]
 
     def charges(self, cgroup: str, device: str) -> list[IoStat]:
-        """Those of one cgroup, at each time."""
+        """Return the charges to one cgroup at each time."""
         return [parse_charged(one, cgroup, device) or _NOTHING for one in self.read_back]
 
     def completed(self, cgroup: str, file: str) -> list[IoStat]:
-        """What the disk had completed for a cgroup, from the root of the hierarchy, at each time.
+        """Return the I/O that the disk had completed for a cgroup, from the root of the hierarchy,
+        at each time.
 
         Raises:
-            RunError: some of it was not counted.
+            RunError: some requests were not counted.
         """
         try:
             return [
@@ -47,15 +48,15 @@ class Samples:
 
 
 def parse_samples(text: str, start_ns: int, files: Sequence[str]) -> Samples:
-    """The file of samples: a line with the time, in ns of Unix time, begins each.
+    """Parse the file of samples: a line with the time, in ns of Unix time, begins each.
 
     Args:
         text: the file.
-        start_ns: when the barrier was.
+        start_ns: time of the barrier.
         files: that were read each time.
 
     Raises:
-        RunError: it is not such a file.
+        RunError: the text is malformed.
     """
     times: list[int] = []
     lines: list[list[str]] = []
@@ -71,33 +72,33 @@ def parse_samples(text: str, start_ns: int, files: Sequence[str]) -> Samples:
 
 
 def since_first(charges: Sequence[IoStat], who: str) -> list[IoStat]:
-    """Of a cgroup that was there before: what it was charged with since the first sample.
+    """Return the charges to an existing cgroup since the first sample.
 
     Raises:
-        RunError: the figures went down: it was removed, and perhaps made anew.
+        RunError: the counters decreased: the cgroup was removed, and perhaps made anew.
     """
     values = [msgspec.structs.asdict(one) for one in charges]
     since = [{name: one[name] - values[0][name] for name in one} for one in values]
     for before, after in pairwise(since):
         if any(after[name] < before[name] for name in after):
-            raise RunError(f"{who}: its cgroup went away during the run")
+            raise RunError(f"{who}: its cgroup was removed during the run")
     return [IoStat(**one) for one in since]
 
 
 def sampled_output(
     times_ns: Sequence[int], charges: Sequence[IoStat], end_ns: int, spec: RunSpec
 ) -> TenantOutput:
-    """A tenant's output as a generator would give it, but for latency.
+    """Return a tenant's output in the format of a generator, without latency.
+
+    Counters between two samples are interpolated linearly, because samples are not exactly at the
+    windows' edges. The increase in the first sample after the program's end counts as before its
+    end.
 
     Args:
         times_ns: of the samples, after the barrier.
-        charges: what was completed, or charged, at those times; 0 at the barrier.
-        end_ns: when the program ended.
+        charges: completed or charged I/O at those times; 0 at the barrier.
+        end_ns: end of the program.
         spec: the run.
-
-    Samples are not taken exactly at the windows' edges: between two of them the rate is taken
-    for constant. What the first sample after the program's end has more than the one before was
-    done before its end.
     """
     times_ns = _until_end(times_ns, end_ns)
     until = min(max(end_ns, 0), spec.warmup_ns + spec.runtime_ns)
@@ -130,7 +131,7 @@ def sampled_output(
 
 
 def _until_end(times_ns: Sequence[int], end_ns: int) -> list[int]:
-    """The times, with that of the first sample after the end at the end."""
+    """Return the times, with that of the first sample after the end replaced by the end."""
     times = list(times_ns)
     after = bisect_right(times, end_ns)
     if after < len(times) and end_ns > (times[after - 1] if after else 0):
@@ -139,14 +140,14 @@ def _until_end(times_ns: Sequence[int], end_ns: int) -> list[int]:
 
 
 def _windows(spec: RunSpec, last_ns: int) -> Iterator[tuple[int, int, int]]:
-    """Start in ms, from and to in ns, of every window of the run."""
+    """Yield start in ms, from and to in ns, of every window of the run."""
     width = spec.window_ms * 1_000_000
     for low in range(0, min(spec.warmup_ns + spec.runtime_ns, last_ns + width), width):
         yield low // 1_000_000, low, low + width
 
 
 class _Counter:
-    """A count that only grows, known at some times."""
+    """A monotonic counter with known values at some times."""
 
     def __init__(self, times_ns: Sequence[int], counts: Sequence[int]) -> None:
         self._times, self._counts = times_ns, counts
@@ -156,7 +157,7 @@ class _Counter:
         return self._counts[-1]
 
     def at(self, time_ns: int) -> int:
-        """The count at a time, to the nearest whole one."""
+        """Return the interpolated count at a time, rounded."""
         after = bisect_right(self._times, time_ns)
         if after == 0:
             return 0

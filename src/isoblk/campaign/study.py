@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""All runs of a study: in the order that their dependencies allow, resumable."""
+"""Make all runs of a study, in an order that their dependencies allow; can be resumed."""
 
 import datetime
 import os
@@ -31,23 +31,23 @@ from isoblk.study.expand import measurements, resolve
 from isoblk.study.model import Expansion
 from isoblk.study.presets import load_preset
 
-# A run's directory: done, being made, or what a failed one left.
+# Directories of runs: finished, in progress, or of a failed one.
 _OF_A_RUN = re.compile(r"\.?[0-9a-f]{16}(\.failed)?|\.trial-\w+")
-# study.json has all runs, and to write it after each one costs the square of their number: it is
-# written at most once in so many seconds, and for a tenth of the time.
+# study.json lists all runs, so writing it after each run has quadratic cost: it is written at most
+# once in this time, and for at most a tenth of the time.
 _BETWEEN_WRITES_S = 1.0
 _TIMES_A_WRITE = 10
 
 
 class EndedError(RunError):
-    """Nobody is left to make runs: the study ends, and no run has failed for it."""
+    """No machine is left to make runs: the study ends, and no run has failed."""
 
 
 @dataclass
 class _Progress:
-    """Where a study stands. runs: by index, once finished; failures: one line each. places: the
-    indexes of an id; two places of a study may turn out to be the same run. prepared: runs can be
-    made. made: the day of the last run that was made, "" if that is not known."""
+    """State of a study. runs: by index, once finished. failures: one line each. places: the indices
+    of an id; two runs of a study may have the same id. prepared: whether runs can be made. made:
+    day of the last run, "" if unknown."""
 
     runs: dict[int, Run] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class _Progress:
     made: str = ""
 
     def place(self, index: int, run_id: str) -> str:
-        """The run at this place has that id."""
+        """Record the id of the run at an index."""
         self.ids[index] = run_id
         self.places.setdefault(run_id, []).append(index)
         return run_id
@@ -67,7 +67,8 @@ class _Progress:
 
 
 class _Order:
-    """Which runs can start: `ready` has those whose needs have ended, and that were not taken."""
+    """Topological order of the runs: `ready` has those whose dependencies have ended and that were
+    not taken."""
 
     def __init__(self, runs: Sequence[PlannedRun]) -> None:
         self._lacks = {index: set(needs(planned)) for index, planned in enumerate(runs)}
@@ -78,7 +79,7 @@ class _Order:
         self.ready = deque(index for index, lacks in self._lacks.items() if not lacks)
 
     def end(self, index: int) -> None:
-        """A run has ended: others may be ready now."""
+        """Mark a run as ended, which may make others ready."""
         for other in self._needed_by.pop(index, ()):
             self._lacks[other].discard(index)
             if not self._lacks[other]:
@@ -86,8 +87,7 @@ class _Order:
 
 
 class _Kept:
-    """study.json, as of now or of a moment ago. stale: something is known that it does not say.
-    due: when it may be written again."""
+    """study.json on disk. stale: whether it lacks known results. due: time of the next write."""
 
     def __init__(
         self, results: Path, former: ResultSet | None, record: Callable[[], StudyRecord]
@@ -100,7 +100,7 @@ class _Kept:
         self.due = 0.0
 
     def write(self) -> StudyRecord:
-        """Write it. The first time, what it lacks of the former one is set aside."""
+        """Write it. The first call sets aside runs of the former one that it lacks."""
         began = time.monotonic()
         record = self._record()
         if self._former is not None and _lacks_some_of(record, self._former):
@@ -114,9 +114,9 @@ class _Kept:
         return record
 
     def write_at_end(self) -> None:
-        """Write it if something ends the study early; but not before its runs were known."""
+        """Write it if an error ends the study early, unless its runs are not known yet."""
         if self._written and self.stale:
-            # What ended the study is what is told.
+            # The error that ended the study takes precedence.
             with suppress(IsoblkError):
                 self.write()
 
@@ -130,26 +130,28 @@ def run_study(
     on_end: Callable[[int, Run | None], None],
     prepare: Callable[[Path], object] = lambda directory: None,
 ) -> StudyRecord:
-    """Make all runs that `results` does not hold yet; study.json is kept up to date.
+    """Make all runs that `results` lacks, and keep study.json up to date.
 
     Args:
+        expansion: the runs.
         source: the study file's text.
-        bench: whose kernel, modules and machine the ids of runs are of.
-        submit: has a run made that can start: execute.here(), or a cluster's.
+        bench: kernel, modules and machine, which are part of the runs' ids.
+        results: the result directory.
+        submit: starts a run: execute.here(), or a cluster's.
         on_end: called with the index of a run, and the run, or None if it failed.
-        prepare: called once before the first run that has to be made, with the directory of the
-            runs; what it raises ends the study.
+        prepare: called once before the first run, with the directory of the runs; an error ends the
+            study.
 
     Raises:
-        UserError: `results` cannot be written, holds another study, or is in use.
-        EndedError: `submit` cannot have runs made any more.
+        UserError: `results` cannot be written, has another study, or is in use.
+        EndedError: `submit` can no longer make runs.
     """
     progress = _Progress()
     presets = _presets(expansion)
     with _exclusive(results):
         former = _former(results, expansion.study.name)
         progress.made = former.record.made if former else ""
-        # What a killed campaign left half-done.
+        # Unfinished runs of a killed campaign.
         for leftover in (results / "runs").glob(".*"):
             if _OF_A_RUN.fullmatch(leftover.name):
                 shutil.rmtree(leftover, ignore_errors=True)
@@ -177,8 +179,8 @@ def run_study(
                         on_end(index, None)
                     elif progress.place(index, job.id) not in under_way:
                         start(job)
-                # With the ids of what is under way: should this process be killed, what has
-                # ended by then is found.
+                # With the ids of runs in progress, so that their results are found if this process
+                # is killed.
                 if kept.stale and kept.due <= time.monotonic():
                     kept.write()
                 for run_id, future in under_way.take(kept.due if kept.stale else None):
@@ -211,12 +213,12 @@ class _UnderWay:
         return run_id in self._futures
 
     def add(self, job: Job) -> None:
-        """Have it made."""
+        """Submit a job."""
         future = self._futures[job.id] = self._submit(job)
         future.add_done_callback(lambda ended: self._ended.put(job.id))
 
     def take(self, until: float | None) -> Iterator[tuple[str, Future[Run]]]:
-        """All that have ended, at least one; until: when to wait no longer for it."""
+        """Yield all that have ended, and wait for at least one; until: end of the wait."""
         wait_s = None if until is None else max(0.0, until - time.monotonic())
         with suppress(Empty):
             while self._futures:
@@ -226,7 +228,8 @@ class _UnderWay:
 
 
 def _lacks_some_of(record: StudyRecord, former: ResultSet) -> bool:
-    """Whether the study, of which not all ids are known yet, may lack finished runs of `former`."""
+    """Return whether the study, some of whose ids are not known yet, may lack finished runs of
+    `former`."""
     if not earlier.finished(former):
         return False
     before = former.record
@@ -239,7 +242,7 @@ def _lacks_some_of(record: StudyRecord, former: ResultSet) -> bool:
 
 
 def _plan(planned: PlannedRun, progress: _Progress, bench: Bench) -> Job | str:
-    """The job, or why there can be none."""
+    """Return the job, or why it cannot be made."""
     for i in needs(planned):
         if i in progress.failures:
             return f"needs a run that failed: {progress.failures[i]}"
@@ -260,7 +263,7 @@ def _end(index: int, future: Future[Run], progress: _Progress) -> None:
 
 
 def needs(planned: PlannedRun) -> list[int]:
-    """Indexes of the runs that must end before this one can be planned."""
+    """Return the indices of the runs that must end before this one can be planned."""
     needs = list(planned.calibrate.values()) if measurements(planned.spec) else []
     if kind_of(planned.spec.scheduler).after_none and planned.reference is not None:
         needs.append(planned.reference)
@@ -268,7 +271,7 @@ def needs(planned: PlannedRun) -> list[int]:
 
 
 def complete(planned: PlannedRun, runs: dict[int, Run]) -> RunSpec:
-    """The spec with all that it takes from earlier runs."""
+    """Return the spec with all values from earlier runs."""
     needed = needs(planned)
     if not needed:
         return planned.spec
@@ -281,14 +284,14 @@ def complete(planned: PlannedRun, runs: dict[int, Run]) -> RunSpec:
 
 
 def _totals(record: RunRecord) -> tuple[int, int]:
-    """Bytes a second read and written, all tenants together."""
+    """Return bytes per second read and written, of all tenants together."""
     return round(sum(_rate(record, "read", "bytes"))), round(sum(_rate(record, "write", "bytes")))
 
 
 def _rate(record: RunRecord, op: str, unit: str) -> Iterator[float]:
     for tenant in record.tenants:
         totals = tenant.ops.get(op)
-        # Who ended in the warm-up was not measured.
+        # A tenant that ended in the warm-up was not measured.
         if totals and tenant.measured_ns:
             count = totals.meas_bytes if unit == "bytes" else totals.meas_ios
             yield count * 1e9 / tenant.measured_ns
@@ -316,7 +319,7 @@ def _record(
 
 
 def _presets(expansion: Expansion) -> dict[str, str]:
-    """The titles of the presets that the study names: what a report calls its disks."""
+    """Return the titles of the presets in the study, which are a report's names of its disks."""
     study = expansion.study
     names = [
         preset_of(study, planned.spec.point, part)
@@ -327,8 +330,8 @@ def _presets(expansion: Expansion) -> dict[str, str]:
 
 
 def _today() -> str:
-    """The day, in UTC; that of SOURCE_DATE_EPOCH, if it is set, as for a build that is to give
-    the same bytes again."""
+    """Return the day in UTC; that of SOURCE_DATE_EPOCH if it is set, as for a reproducible
+    build."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     if fixed.isdecimal():
         return datetime.datetime.fromtimestamp(int(fixed), datetime.UTC).date().isoformat()
@@ -336,7 +339,7 @@ def _today() -> str:
 
 
 def _completed(planned: PlannedRun, run: Run | None) -> PlannedRun:
-    """With the completed spec once there is a run, at this run's own place in the study."""
+    """Return the plan with the run's completed spec at this index of the study."""
     if run is None:
         return planned
     own = planned.spec
@@ -347,14 +350,14 @@ def _completed(planned: PlannedRun, run: Run | None) -> PlannedRun:
 
 
 def _former(results: Path, name: str) -> ResultSet | None:
-    """What the directory holds. Raises UserError: results of another study."""
+    """Return the directory's results. Raises UserError: results of another study."""
     if not (results / "study.json").exists():
         return None
     former = read_results(results)
     other = former.record.study.name
     if other != name:
         raise UserError(
-            f"holds the results of another study, {other!r}",
+            f"has the results of another study, {other!r}",
             where=str(results),
             next="choose -o DIR",
         )
@@ -362,10 +365,10 @@ def _former(results: Path, name: str) -> ResultSet | None:
 
 
 def _refuse_what_is_none(results: Path) -> None:
-    """Write into a directory only if it is new, empty or of isoblk's making."""
+    """Check that a directory is new, empty or of isoblk's making."""
     if not results.is_dir() or (results / "study.json").exists():
         return
-    # A campaign that was killed at once left no more than this.
+    # A campaign that was killed at its start left only these.
     own = {LOCK: [], "runs": [_OF_A_RUN]}
     for entry in results.iterdir():
         inside = own.get(entry.name)
@@ -373,23 +376,23 @@ def _refuse_what_is_none(results: Path) -> None:
             not pattern.fullmatch(one.name) for pattern in inside for one in entry.glob("*")
         ):
             raise UserError(
-                f"is no result directory, and holds {entry.name}",
+                f"is not a result directory (contains {entry.name})",
                 where=str(results),
-                next="choose -o DIR, a new one",
+                next="choose a new directory with -o DIR",
             )
 
 
 def _exclusive(results: Path) -> AbstractContextManager[None]:
-    """Make the directory, and keep other campaigns out of it."""
+    """Make the directory, and lock out other campaigns."""
 
     def prepare() -> None:
         _refuse_what_is_none(results)
         if (results / "runs").is_symlink():
-            # What is made, executed and removed there would be somebody else's.
+            # Files are made, executed and removed there, so they must not be another user's.
             raise UserError(
-                "is a link, and runs are written there",
+                "is a symbolic link, and runs are written there",
                 where=str(results / "runs"),
-                next="choose -o DIR, what it leads to or a new one",
+                next="choose its target or a new directory with -o DIR",
             )
         (results / "runs").mkdir(parents=True, exist_ok=True)
 
@@ -397,8 +400,8 @@ def _exclusive(results: Path) -> AbstractContextManager[None]:
 
 
 def dry_run(expansion: Expansion, tier: Tier = UML) -> Iterator[str]:
-    """The scripts of all runs on a machine of that tier. Where a script takes a figure from an
-    earlier run, 1 stands."""
+    """Yield the scripts of all runs on a machine of that tier. 1 stands for figures from earlier
+    runs."""
     for planned in expansion.runs:
         needed = needs(planned)
         spec = planned.spec

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A trial: does a guest run on this machine? It boots, loads the modules, writes and reads a disk.
-So what would be wrong with every run is known in a fraction of a second, before the first."""
+"""Try out whether a guest runs on this machine: it boots, loads the modules, writes and reads a
+disk.
+
+An error that would fail every run is thereby found in a fraction of a second, before the first.
+"""
 
 import errno
 from pathlib import Path
@@ -14,7 +17,7 @@ from isoblk.plan.plan import CONFIGFS, DISK, RUN_DIR, prologue
 from isoblk.run.shell import render
 from isoblk.schedulers.registry import OWN_MODULES
 
-# All that a run may ask for, in the order in which they load.
+# All modules that a run may need, in order of loading.
 MODULES = (
     *("isoblk_vdisk", "null_blk", "blkload", "dm-setcache"),
     *OWN_MODULES,
@@ -36,29 +39,32 @@ def try_out(bench: Bench, where: Path | None = None) -> Ran:
 
     Args:
         bench: with a uml machine.
-        where: directory for its files, which do not stay; None for a temporary one.
+        where: directory for its files, which are removed; None for a temporary one.
 
     Returns:
-        What it took.
+        Time and memory of the guest.
 
     Raises:
-        UserError: the machine does not let guests run, for a reason that is known.
-        RunError: the guest fails for another. DiskFullError: its files do not fit there.
+        UserError: the machine does not let guests run, for a known reason.
+        RunError: the guest fails for another reason.
+        DiskFullError: its files do not fit.
     """
     try:
         return _tried(bench, where)
     except OSError as error:
-        # It may name the file that was copied, which is not at fault.
+        # The error may name the source of the copy, which is not at fault.
         place = str(where or gettempdir())
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFullError("the disk is full", where=place, next="free some space") from None
-        raise RunError(f"cannot try a guest there: {error.strerror}", where=place) from None
+        raise RunError(
+            f"cannot write the files of a trial guest: {error.strerror}", where=place
+        ) from None
 
 
 def _tried(bench: Bench, where: Path | None) -> Ran:
     with TemporaryDirectory(prefix=".trial-", dir=where) as temporary:
         directory = Path(temporary)
-        # Of schedulers that are not today's, those that there are.
+        # Of schedulers from another state, those that exist there.
         there = tuple(name for name in MODULES if name in bench.modules or name not in OWN_MODULES)
         script = "\n".join([render(prologue(there, "v2")), _SCRIPT])
         (directory / "plan.sh").write_text(script)
@@ -69,5 +75,5 @@ def _tried(bench: Bench, where: Path | None) -> Ran:
         except RunError as error:
             raise RunError(f"no guest runs here: {error}") from None
         if read.rstrip(b"\0") != script.encode():
-            raise RunError("no guest runs here: its disk gives back other than was written")
+            raise RunError("no guest runs here: its disk returned other data than were written")
     return ran

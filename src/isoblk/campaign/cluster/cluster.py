@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs made by the workers of a Dask cluster.
+"""Make runs on the workers of a Dask cluster.
 
-A run is a task, whose key begins with the run's id. One thread decides (_Dispatcher): it hears of
-runs that are wanted and of tasks that have ended, and once a second of workers that came or went.
+A run is a task, whose key begins with the run's id. One thread decides (_Dispatcher): it is
+notified of requested runs and of ended tasks, and polls for joined and lost workers once a second.
 
-Dask has the runs of a killed worker made by others. What it does not see to is done here: a
-scheduler that is lost and comes back, and a worker whose disk is full. Dask has at most twice as
-many runs as the workers have threads; all others wait here, so that the scheduler needs no more
-memory for a large campaign than for a small one.
+Dask moves the runs of a killed worker to other workers. Handled here are a scheduler that is lost
+and comes back, and a worker whose disk is full. Dask has at most twice as many runs as the workers
+have threads; all others wait here, so that the scheduler's memory does not grow with the campaign.
 """
 
 import shutil
@@ -32,19 +31,19 @@ from isoblk.campaign.study import EndedError
 from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.result.store import Run, read_run, run_dir
 
-# How long a campaign waits for a scheduler that was lost.
+# Time that a campaign waits for a lost scheduler.
 _LOST_S = 300.0
 _LOOK_S = 1.0
-# One waits at each thread while another is made.
+# One run waits for each thread while another is made.
 _RUNS_A_THREAD = 2
 _STOP_S = 15.0
-# Threads that write what came back.
+# Threads that write results.
 _KEEPERS = 2
 
 
 @dataclass
 class _Wanted:
-    """A run that somebody waits for. attempts: how often Dask had it."""
+    """A requested run. attempts: number of times that Dask had it."""
 
     job: Job
     future: Future[Run]
@@ -53,7 +52,7 @@ class _Wanted:
 
 @dataclass(frozen=True)
 class _Flight:
-    """A run that Dask has. workers: that may make it."""
+    """A run that Dask has. workers: the workers that may make it."""
 
     wanted: _Wanted
     task: Any
@@ -61,14 +60,14 @@ class _Flight:
 
 
 class Cluster:
-    """Has runs made by the workers of a scheduler.
+    """Make runs on the workers of a scheduler.
 
     Args:
-        connect: gives a client of the scheduler; called again if that was lost.
+        connect: returns a client of the scheduler; called again after a loss.
         where: the scheduler, for messages.
-        order: what the runs need.
-        results: where they go.
-        say: told, in any thread, of what the user should know.
+        order: files and software that the runs need.
+        results: directory of the results.
+        say: called in any thread with messages for the user.
     """
 
     def __init__(
@@ -90,7 +89,7 @@ class Cluster:
 
         Raises:
             UserError: no scheduler answers, or no worker can make runs.
-            RunError: no worker can, for no mistake of the user's.
+            RunError: no worker can make runs, for a reason that is not the user's.
         """
         self._dispatcher.connect()
         self._thread.start()
@@ -99,7 +98,7 @@ class Cluster:
             raise self._dispatcher.end
 
     def submit(self, job: Job) -> Future[Run]:
-        """Have a run made, unless it is there already; prepare() comes first."""
+        """Request a run, unless its result exists. Requires prepare()."""
         future: Future[Run] = Future()
         if finished := read_run(run_dir(self._results, job.id)):
             future.set_result(finished)
@@ -108,19 +107,19 @@ class Cluster:
         return future
 
     def close(self) -> None:
-        """End what is under way, on the workers as well, and let the scheduler go."""
+        """Stop all runs, also on the workers, and disconnect."""
         self._dispatcher.stopping.set()
         if self._thread.ident is not None:
             self._thread.join(_STOP_S)
 
 
 class _Dispatcher:
-    """What one thread does, but for connect() and want().
+    """The dispatching thread. Other threads call connect() and want().
 
     Attributes:
-        begun: a worker is ready, or none will be.
-        stopping: the thread shall end.
-        end: why it has ended by itself.
+        begun: set when a worker is ready, or none will be.
+        stopping: set to end the thread.
+        end: the error that ended it.
     """
 
     def __init__(
@@ -148,12 +147,12 @@ class _Dispatcher:
         self._look_at = 0.0
 
     def connect(self) -> None:
-        """Raises UserError: no scheduler answers."""
+        """Connect to the scheduler. Raises UserError: it does not answer."""
         self._tasks = Tasks(self._connect, self._inbox.put)
         self._roster = Roster(self._tasks, self._where, self._order, self._say)
 
     def want(self, wanted: _Wanted) -> None:
-        """Have a run made."""
+        """Request a run."""
         with self._lock:
             if self.end is None:
                 self._inbox.put(wanted)
@@ -161,11 +160,11 @@ class _Dispatcher:
         wanted.future.set_exception(self.end)
 
     def work(self) -> None:
-        """Until stopping is set, or nothing more can be done."""
+        """Dispatch until stopping is set, or an error ends it."""
         try:
             while not self.stopping.is_set():
                 self._step()
-        except BaseException as error:  # who waits for a run raises it
+        except BaseException as error:  # raised again from each future
             self._give_up(error)
         finally:
             self.begun.set()
@@ -192,11 +191,11 @@ class _Dispatcher:
                 yield self._inbox.get_nowait()
 
     def _look(self) -> None:
-        """Notice workers that came or went."""
+        """Update the list of workers."""
         there = self._tasks.workers()
         if there is not None:
             self._roster.look(there)
-            # Dask waits for one of those that may make a run, and all of them may have gone.
+            # Dask waits for one of the workers that may make a run, and all of them may be gone.
             for key, flight in list(self._flights.items()):
                 if not flight.workers & there.keys():
                     self._queue.appendleft(self._flights.pop(key).wanted)
@@ -221,8 +220,8 @@ class _Dispatcher:
         if isinstance(answer, Done | Failed):
             self._keepers.submit(self._keep, wanted, answer)
         elif ended.error and not ended.gone:
-            # As a worker that dies of a run: to make it again would have more of them die.
-            wanted.future.set_exception(RunError(f"no worker could make it: {ended.error}"))
+            # As for a worker that the run kills: making the run again would kill more workers.
+            wanted.future.set_exception(RunError(f"no worker could make the run: {ended.error}"))
         else:
             if ended.reply and isinstance(answer, Unfit):
                 self._roster.refuse(ended.reply.worker, answer)
@@ -231,14 +230,14 @@ class _Dispatcher:
             self._queue.appendleft(wanted)
 
     def _keep(self, wanted: _Wanted, answer: Done | Failed) -> None:
-        """In a thread of its own: write what came back, and tell who waits."""
+        """Write a result in a pool thread, and complete the future."""
         try:
             wanted.future.set_result(keep(wanted.job, answer, self._results))
-        except BaseException as error:  # who waits for it raises it
+        except BaseException as error:  # raised again from the future
             wanted.future.set_exception(error)
 
     def _wait_for_scheduler(self) -> None:
-        """Connect again, and have all that was under way made again."""
+        """Reconnect, and resubmit all runs in progress."""
         self._say(f"the scheduler at {self._where} is gone; waiting for it")
         self._queue.extendleft(flight.wanted for flight in self._flights.values())
         self._flights.clear()
@@ -252,14 +251,14 @@ class _Dispatcher:
                 return
             if time.monotonic() >= until:
                 raise RunError(
-                    f"the scheduler is gone, and has not come back in {_LOST_S / 60:g} minutes",
+                    f"the scheduler is lost for {_LOST_S / 60:g} minutes",
                     where=self._where,
-                    next="finished runs are kept; start it, and the same command goes on",
+                    next="start the scheduler and repeat the command; finished runs are kept",
                 )
             self.stopping.wait(_LOOK_S)
 
     def _give_up(self, error: BaseException) -> None:
-        """Whoever waits for a run hears why there will be none."""
+        """Set the error as the result of all pending runs."""
         if isinstance(error, IsoblkError) and self.begun.is_set():
             error = EndedError(error.cause, where=error.where, next=error.next)
         with self._lock:
@@ -278,10 +277,10 @@ class _Dispatcher:
 
 
 def keep(job: Job, answer: Done | Failed, results: Path) -> Run:
-    """Put what came back where execute() would have left it.
+    """Write a worker's result to the place where execute() would put it.
 
     Raises:
-        RunError: the run has failed, what came back is no such run, or there is no space for it.
+        RunError: the run has failed, the result is of another run, or the disk is full.
     """
     final = run_dir(results, job.id)
     working = final.with_name(f".{job.id}")
@@ -296,7 +295,7 @@ def keep(job: Job, answer: Done | Failed, results: Path) -> Run:
         unpack(answer.packed, working)
         run = read_run(working)
         if run is None or run.record.id != job.id:
-            raise RunError(f"a worker sent what is not run {job.id}")
+            raise RunError(f"a worker sent a result that is not of run {job.id}")
         working.rename(final)
     except OSError as error:
         raise RunError(f"cannot keep the result: {error.strerror}", where=str(final)) from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A scheduler and workers that are started for one campaign, and end with it."""
+"""Start a scheduler and workers for one campaign."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -15,11 +15,11 @@ _LocalCluster: Any = distributed.LocalCluster
 
 
 class LocalWorkers:
-    """Worker processes on this computer, of one thread each; started by the first connect().
+    """Worker processes on this computer, of one thread each; the first connect() starts them.
 
     Args:
-        count: of them.
-        say: told where the dashboard is.
+        count: number of workers.
+        say: gets the address of the dashboard.
     """
 
     def __init__(self, count: int, say: Callable[[str], None]) -> None:
@@ -28,7 +28,7 @@ class LocalWorkers:
         self._cluster: Any = None
 
     def connect(self) -> Any:
-        """A client of theirs; the first one in the main thread."""
+        """Return a client. The first call must be in the main thread."""
         be_silent()
         if self._cluster is None:
             with _interrupts_are_not_inherited():
@@ -36,7 +36,7 @@ class LocalWorkers:
                     n_workers=self._count,
                     threads_per_worker=1,
                     processes=True,
-                    # A port that is free: another campaign may have the usual one.
+                    # A free port: another campaign may use the default one.
                     dashboard_address="127.0.0.1:0",
                     silence_logs=50,
                 )
@@ -44,16 +44,19 @@ class LocalWorkers:
         return client_of(self._cluster.scheduler_address)
 
     def close(self) -> None:
-        """End them."""
+        """Stop the workers and the scheduler."""
         if self._cluster is not None:
             self._cluster.close(timeout=10)
 
 
 @contextmanager
 def _interrupts_are_not_inherited() -> Iterator[None]:
-    """Ctrl-C goes to all processes of a terminal, and the campaign ends its workers itself. What is
-    started meanwhile ignores it; so does this process, for some three seconds. (Blocked signals
-    would be inherited, too, but multiprocessing unblocks this one.)"""
+    """Ignore SIGINT while the workers start, so that they inherit it: a terminal sends Ctrl-C to
+    all processes, and the campaign stops its workers itself.
+
+    This process ignores it too, for some three seconds. Blocking the signal does not help, because
+    multiprocessing unblocks it.
+    """
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a campaign and the workers of a cluster tell each other.
+"""The messages between a campaign and the workers of a cluster.
 
-Before any of it is read both sides are known to be of one isoblk (difference()): no version has to
-understand another.
+Both sides are checked to run the same isoblk (difference()) before a message is decoded: no version
+has to understand another.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
         sha256: of the content.
         size: bytes.
         name: that it must have, below a directory of its own.
-        here: where the campaign has it; the worker looks there first.
+        here: its path on the campaign's machine, where the worker looks first.
     """
 
     sha256: str
@@ -41,20 +41,20 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What the runs of a campaign need, whichever they are: a bench, as of the campaign's own.
+    """Files and software that the runs of a campaign need; corresponds to a Bench.
 
     Attributes:
-        token: of the campaign; no two have the same.
+        token: unique to the campaign.
         kernel: key, version, source and compiler.
-        debug: the kernel's.
+        debug: whether it is a debug kernel.
         image: the kernel.
-        library: that is preloaded.
+        library: the preloaded library.
         modules: by name.
-        modules_key: the key of those that are the repository's.
+        modules_key: key of the repository's modules.
         files: of traces and programs.
-        programs: that must be installed, as they were found by the campaign.
+        programs: that must be installed, as found by the campaign.
         tools: that must be installed, with their packages.
-        time_limit_s: until a run counts as hung.
+        time_limit_s: time after which a run counts as hung.
     """
 
     token: str
@@ -71,7 +71,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def items(self) -> list[Item]:
-        """All files."""
+        """Return all files."""
         return [self.image, self.library, *self.modules.values(), *self.files]
 
 
@@ -86,8 +86,8 @@ class Lacking(msgspec.Struct, frozen=True, tag=True):
 
 
 class Unfit(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The worker can make no run. cause, next: as of an IsoblkError. mistake: something is to be
-    installed or set up there; else it has failed, as with a full disk."""
+    """The worker cannot make runs. cause, next: as of an IsoblkError. mistake: whether something
+    must be installed or set up there; else it has failed, as with a full disk."""
 
     cause: str
     next: str = ""
@@ -95,11 +95,12 @@ class Unfit(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Stopped(msgspec.Struct, frozen=True, tag=True):
-    """The run was ended by a campaign, and has not failed."""
+    """The campaign stopped the run, which has not failed."""
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The run failed. cause, where, next: as of the RunError. left: what it left, packed."""
+    """The run failed. cause, where, next: as of the RunError. left: the files that it left,
+    packed."""
 
     cause: str
     where: str
@@ -117,26 +118,26 @@ Answer = Ready | Lacking | Unfit | Stopped | Failed | Done
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """An answer, and the address of the worker that gave it."""
+    """An answer, and the address of the worker that sent it."""
 
     worker: str
     answer: Answer
 
 
 def encode(what: Order | RunSpec | Reply) -> bytes:
-    """As bytes, which Dask takes as they are."""
+    """Encode a message as bytes, which Dask passes on unchanged."""
     return msgspec.msgpack.encode(what)
 
 
 def decode_reply(data: bytes) -> Reply:
-    """Raises msgspec.MsgspecError."""
+    """Decode a reply. Raises msgspec.MsgspecError."""
     return msgspec.msgpack.decode(data, type=Reply)
 
 
 def make_order(
     bench: Bench, library: Path, specs: Iterable[RunSpec], token: str, time_limit_s: float
 ) -> Order:
-    """What a bench with a uml machine is made of, and its runs need."""
+    """Return the order for a bench with a uml machine, and for its runs."""
     kernel = bench.kernel
     files: dict[str, Item] = {}
     programs: dict[Installed, None] = {}
@@ -152,7 +153,7 @@ def make_order(
         token=token,
         kernel=(kernel.key, kernel.version, kernel.source, kernel.compiler),
         debug=kernel.debug,
-        # Where Kernel.linux looks for it.
+        # The path that Kernel.linux expects.
         image=item_of(kernel.linux, "build/linux"),
         library=item_of(library, library.name),
         modules={name: item_of(path, path.name) for name, path in bench.modules.items()},
@@ -165,7 +166,7 @@ def make_order(
 
 
 def item_of(path: Path, name: str) -> Item:
-    """A file of this machine."""
+    """Return a file of this machine as an Item."""
     found = path.resolve()
     status = found.stat()
     sha256 = digest_of(found, status.st_size, status.st_mtime_ns)
@@ -174,13 +175,13 @@ def item_of(path: Path, name: str) -> Item:
 
 @lru_cache(maxsize=1024)
 def digest_of(path: Path, size: int, mtime_ns: int) -> str:
-    """The SHA-256 of a file's content, which is read once while size and time stay the same."""
+    """Return the SHA-256 of a file's content, cached by size and time."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def difference(theirs: Mapping[str, str]) -> str:
-    """What software of this process is other than theirs, in words; "" if none is."""
+    """Describe the software of this process that differs from `theirs`; "" if none does."""
     for name, own in software().items():
         other = theirs.get(name, "")
         if own != other:
@@ -192,14 +193,17 @@ def difference(theirs: Mapping[str, str]) -> str:
 
 @lru_cache(maxsize=1)
 def software() -> Mapping[str, str]:
-    """What a campaign and its workers must have alike for the same bytes to come out, in types
-    that any version of isoblk understands. A checkout may differ and have the same version, so
-    there is a hash of the Python code. Polars writes the tables."""
+    """Return the software that a campaign and its workers must have in common for identical
+    results, in types that any version of isoblk decodes.
+
+    Checkouts of the same version may differ, so it has a hash of the Python code. Polars writes the
+    tables.
+    """
     package = Path(isoblk.__file__).parent
     whole = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         name = path.relative_to(package)
-        # Of a wheel what is no code.
+        # Excludes a wheel's data.
         if name.parts[0] != "data":
             whole.update(f"{name}\0".encode())
             whole.update(hashlib.sha256(path.read_bytes()).digest())

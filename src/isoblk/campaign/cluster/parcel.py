@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A run's directory as bytes, and back. What comes back is from another machine: nothing in it
-decides where it is written, or how much of the disk it takes."""
+"""Pack a run's directory into bytes, and unpack it.
+
+Packed data come from another machine: they determine neither the path that is written nor the space
+that is used.
+"""
 
 import io
 import tarfile
@@ -13,9 +16,9 @@ LARGEST = 1 << 28
 """Bytes that a run's files may have together; one is some twenty thousand."""
 
 _MOST_FILES = 1 << 12
-# Fast; what a higher level would save is little beside what Dask says of a task.
+# Fast; a higher level saves little compared with Dask's overhead per task.
 _LEVEL = 1
-# What an archive raises that is none, or in which one name is used twice.
+# Errors of tarfile for data that are not an archive, or with a duplicate name.
 _DAMAGED = (
     *(tarfile.TarError, zlib.error, EOFError, ValueError),
     *(FileExistsError, NotADirectoryError, IsADirectoryError),
@@ -23,19 +26,19 @@ _DAMAGED = (
 
 
 def pack(directory: Path) -> bytes:
-    """The files of a directory, compressed.
+    """Compress the files of a directory.
 
     Raises:
         RunError: they are too large.
-        OSError: one cannot be read.
+        OSError: a file cannot be read.
     """
     size = sum(path.lstat().st_size for path in directory.rglob("*"))
     if size > LARGEST:
-        raise RunError(f"left {size >> 20} MiB of files, more than {LARGEST >> 20} MiB")
+        raise RunError(f"the run left {size >> 20} MiB of files, more than {LARGEST >> 20} MiB")
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=_LEVEL) as archive:
         for path in sorted(directory.rglob("*")):
-            # A guest may leave links and the like; no result is one.
+            # A guest may leave links or special files; results are regular files.
             if path.is_file() and not path.is_symlink():
                 archive.add(path, path.relative_to(directory).as_posix(), filter=_nobodys)
     return packed.getvalue()
@@ -48,14 +51,14 @@ def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def unpack(packed: bytes, directory: Path) -> None:
-    """Write what pack() has packed into a new directory.
+    """Write a packed directory into a new directory.
 
-    Stricter than tarfile's own filters, which Python 3.11.0 does not have: ordinary files alone, in
-    directories that are made for them.
+    Stricter than tarfile's filters, which Python 3.11.0 lacks: regular files only, in directories
+    that are made for them.
 
     Raises:
-        RunError: it is not what pack() makes.
-        OSError: it cannot be written.
+        RunError: the data were not made by pack().
+        OSError: a file cannot be written.
     """
     directory.mkdir(parents=True)
     left, count = LARGEST, 0
@@ -66,7 +69,7 @@ def unpack(packed: bytes, directory: Path) -> None:
                 count += 1
                 source = archive.extractfile(member) if member.isreg() else None
                 if source is None or left < 0 or count > _MOST_FILES or not _inside(member.name):
-                    raise RunError(f"a worker sent what is no run: {member.name!r}")
+                    raise RunError(f"invalid run from worker: {member.name!r}")
                 target = directory / member.name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("xb") as file:
@@ -74,7 +77,7 @@ def unpack(packed: bytes, directory: Path) -> None:
                         file.write(piece)
                 target.chmod(0o755 if member.mode & 0o100 else 0o644)
     except _DAMAGED as error:
-        raise RunError(f"a worker sent what is no run: {error}") from None
+        raise RunError(f"invalid run from worker: {error}") from None
 
 
 def _inside(name: str) -> bool:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a worker of a Dask cluster does for a campaign: prepare itself once, and make runs.
+"""The tasks of a Dask worker for a campaign: prepare once, then make runs.
 
-These functions are tasks: plain `dask worker` imports this module when the first one comes. They
-take and give bytes, and raise nothing of their own: what came of them is a Reply.
+Plain `dask worker` imports this module with the first task. The functions take and return bytes,
+and do not raise: each result is a Reply.
 
-    $ISOBLK_CACHE/shipped/SHA256/NAME    a file of a campaign's that the worker had not
-    LOCAL/isoblk-TOKEN/runs              what is being made; LOCAL: Dask's directory of the worker
+    $ISOBLK_CACHE/shipped/SHA256/NAME    a file that the campaign sent
+    LOCAL/isoblk-TOKEN/runs              runs in progress; LOCAL: Dask's directory of the worker
 """
 
 import errno
@@ -59,14 +59,14 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _LackingError(Exception):
-    """Files are not here."""
+    """Files are missing on this machine."""
 
     def __init__(self, items: list[Item]) -> None:
         self.items = items
 
 
 def prepare(theirs: Mapping[str, str], order: bytes, contents: Mapping[str, bytes]) -> bytes:
-    """Have all that the runs of a campaign need, and try out whether a guest runs.
+    """Get all that the runs of a campaign need, and try out whether a guest runs.
 
     Args:
         theirs: the campaign's software().
@@ -90,13 +90,14 @@ def make(theirs: Mapping[str, str], order: bytes, spec: bytes) -> bytes:
 
 
 def stop(order: bytes, dask_worker: Any = None) -> None:
-    """End the runs of a campaign, and let none begin. No task: Dask calls it beside them.
+    """Stop the runs of a campaign, and refuse new ones. Not a task: Dask calls it concurrently with
+    them.
 
     Args:
         order: an Order.
-        dask_worker: which Dask fills in, by this name.
+        dask_worker: set by Dask, which looks for this name.
     """
-    # A worker that was never prepared has none.
+    # A worker that was never prepared has no bench.
     with suppress(_LackingError, IsoblkError):
         machine = _bench(order, Path(dask_worker.local_directory)).machine
         if isinstance(machine, Uml):
@@ -104,13 +105,13 @@ def stop(order: bytes, dask_worker: Any = None) -> None:
 
 
 def content(data: bytes) -> bytes:
-    """A file's content as a task, so that Dask has it copied from worker to worker, and made again
-    if the only worker that has it dies."""
+    """Return a file's content. As a task, so that Dask copies it from worker to worker, and runs it
+    again if the only worker with the result dies."""
     return data
 
 
 def _place_of_worker() -> tuple[str, Path]:
-    """The address of the worker that executes this, and its directory."""
+    """Return the address of the worker that executes this, and its directory."""
     worker = get_worker()
     return worker.address, Path(worker.local_directory)
 
@@ -166,14 +167,14 @@ def _made(spec: RunSpec, bench: Bench, results: Path) -> Answer:
     except DiskFullError:
         return _disk_full(results)
     except UserError as error:
-        # What the machine does not allow, as before the first run.
+        # The machine does not permit runs, as checked before the first one.
         return _unfit(error)
     except IsoblkError as error:
         return _failed(error, results, failed)
     except OSError as error:
         return _of_disk(error, results)
     finally:
-        # It is on its way; to make it again gives the same.
+        # The result is in the reply, and making the run again gives the same.
         for directory in (final, failed):
             shutil.rmtree(directory, ignore_errors=True)
 
@@ -188,7 +189,7 @@ def _failed(error: IsoblkError, results: Path, left: Path) -> Failed:
     packed = b""
     with suppress(IsoblkError, OSError):
         packed = pack(left)
-    # Its files will be elsewhere when this is read.
+    # The campaign moves the files.
     cause, where = (text.replace(f"{results}/", "") for text in (error.cause, error.where))
     return Failed(cause=cause, where=where, next=error.next, left=packed)
 
@@ -230,10 +231,10 @@ def _absent_programs(order: Order) -> Unfit | None:
     return None
 
 
-# One a campaign, with its machine: stop() ends all that it runs.
+# One per campaign, with its machine: stop() ends all of its runs.
 @lru_cache(maxsize=16)
 def _bench(order: bytes, scratch: Path) -> Bench:
-    """Raises _LackingError, UserError."""
+    """Return the bench of an order. Raises _LackingError, UserError."""
     decoded = msgspec.msgpack.decode(order, type=Order)
     found: dict[str, Path] = {}
     lacking: list[Item] = []
@@ -275,7 +276,7 @@ def _machine(kernel: Kernel, library: Path, time_limit_s: float) -> Machine:
 
 
 def _find(item: Item) -> Path | None:
-    """The file, if it is here: where the campaign has it, or where it was kept."""
+    """Return the file's path: the campaign's own or that of the copy; None if it is in neither."""
     here = Path(item.here)
     named = item.name == ANY_NAME or here.parts[-len(item.name.split("/")) :] == tuple(
         item.name.split("/")
@@ -292,12 +293,12 @@ def _find(item: Item) -> Path | None:
 
 def _place(item: Item) -> Path:
     if not _SHA256.fullmatch(item.sha256) or not _NAME.fullmatch(item.name):
-        raise UserError(f"the campaign has a file that is none: {item.name!r}")
+        raise UserError(f"invalid file name from the campaign: {item.name!r}")
     return cache_dir() / "shipped" / item.sha256 / item.name
 
 
 def _keep(item: Item, compressed: bytes) -> None:
-    """Write a file of a campaign's, whole or not at all. Raises OSError, UserError."""
+    """Write a file from the campaign, by rename. Raises OSError, UserError."""
     place = _place(item)
     place.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(place, zlib.decompress(compressed), executable=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The workers of a cluster: who is there, who is ready for runs, and who is not fit for them."""
+"""The workers of a cluster: present, ready for runs, or unfit."""
 
 import time
 import zlib
@@ -13,11 +13,11 @@ from isoblk.campaign.cluster.order import Lacking, Order, Ready, Unfit, encode, 
 from isoblk.campaign.cluster.tasks import Ended, Tasks
 from isoblk.errors import RunError, UserError
 
-# Such a worker may be the first of several to come.
+# Time to wait for further workers after an unfit one.
 _GRACE_S = 5.0
-# Workers that are just being started are not worth a word.
+# Time before a message, so that workers that are just starting cause none.
 _PATIENCE_S = 5.0
-# The scheduler keeps what is sent for as long as the campaign takes.
+# The scheduler keeps the data for as long as the campaign takes.
 _LARGEST_SENT = 1 << 28
 
 
@@ -34,14 +34,14 @@ class _Worker:
 
 
 class Roster:
-    """The workers that a scheduler has at the moment. Each is prepared once, by a task that no
-    other may execute; until then it gets no runs.
+    """The present workers of a scheduler. Each is prepared once, by a task that only it may
+    execute; until then it gets no runs.
 
     Args:
         tasks: of the scheduler.
         where: the scheduler, for messages.
-        order: what runs need.
-        say: told of what the user should know, each thing once.
+        order: files and software that runs need.
+        say: gets messages for the user, each once.
     """
 
     def __init__(self, tasks: Tasks, where: str, order: Order, say: Callable[[str], None]) -> None:
@@ -52,7 +52,7 @@ class Roster:
         self._items = {item.sha256: item for item in order.items}
         self._say = say
         self._workers: dict[str, _Worker] = {}
-        self._futures: dict[str, Any] = {}  # of what prepares workers, by key
+        self._futures: dict[str, Any] = {}  # of tasks that prepare workers, by key
         self._contents: dict[str, Any] = {}  # of files' contents, by SHA-256
         self._count = 0
         self._unfit_since: float | None = None
@@ -61,11 +61,11 @@ class Roster:
 
     @property
     def ready(self) -> Mapping[str, int]:
-        """The threads of each worker that is ready, by address."""
+        """Return the threads of each ready worker, by address."""
         return {address: one.threads for address, one in self._workers.items() if one.ready}
 
     def look(self, there: Mapping[str, int]) -> None:
-        """Take note of the workers that are there, with their threads.
+        """Update the list of workers, given the threads of each present one.
 
         Raises:
             UserError, RunError: none of them can make runs.
@@ -90,7 +90,7 @@ class Roster:
             self._say(f"no worker at {self._where}; waiting for one")
 
     def _judge(self) -> None:
-        """End it if nobody will make runs."""
+        """Raise an error if no worker will make runs."""
         unfit = [(address, one.unfit) for address, one in self._workers.items() if one.unfit]
         if not unfit or len(unfit) < len(self._workers):
             self._unfit_since = None
@@ -115,14 +115,14 @@ class Roster:
         )
 
     def _content(self, sha256: str) -> Any:
-        """A file's content, as the future of a task. Raises UserError, RunError: it is too
-        large, or gone."""
+        """Return a file's content as the future of a task. Raises UserError, RunError: the file is
+        too large, or gone."""
         future = self._contents.get(sha256)
         if future is None or future.status in ("cancelled", "lost", "error"):
             item = self._items[sha256]
             if item.size > _LARGEST_SENT:
                 raise UserError(
-                    f"{item.size >> 20} MiB, more than is sent to workers",
+                    f"the file has {item.size >> 20} MiB, more than is sent to workers",
                     where=item.here,
                     next="put it there at the same path",
                 )
@@ -137,7 +137,7 @@ class Roster:
         return future
 
     def prepared(self, ended: Ended) -> bool:
-        """Take what has come of preparing a worker; False: the task was not one that does."""
+        """Handle the end of a task. Returns False if it was not one that prepares a worker."""
         if self._futures.pop(ended.key, None) is None:
             return False
         address = next(
@@ -155,7 +155,7 @@ class Roster:
         elif isinstance(answer, Unfit):
             self.refuse(address, answer)
         elif ended.gone:
-            # So is the worker, or what it was to be sent; the next look begins anew.
+            # The worker, or data for it, was lost; the next look() prepares it again.
             del self._workers[address]
         elif ended.absent:
             cause = f"has no isoblk, or one that cannot make runs for others: {ended.error}"
@@ -166,7 +166,7 @@ class Roster:
         return True
 
     def lacks(self, address: str, lacking: Lacking) -> None:
-        """A worker lacks files: it gets them."""
+        """Send a worker the files that it lacks."""
         worker = self._workers.get(address)
         if worker is None or worker.preparing or worker.unfit:
             return
@@ -179,7 +179,7 @@ class Roster:
             self._prepare(address, lacking.sha256)
 
     def refuse(self, address: str, why: Unfit) -> None:
-        """A worker cannot make runs: it gets none any more."""
+        """Mark a worker as unfit: it gets no more runs."""
         worker = self._workers.get(address)
         if worker is None or worker.unfit:
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tasks of a Dask scheduler, as little as is needed of them."""
+"""The operations of a Dask scheduler that a campaign needs."""
 
 import logging
 import warnings
@@ -18,11 +18,11 @@ from isoblk.campaign.cluster.order import Reply, decode_reply
 from isoblk.errors import UserError
 
 _CONNECT_S = 10
-# Times that a task is made again that ended in an error instead of a reply.
+# Retries of a task that ended in an error instead of a reply.
 _RETRIES = 2
 # Threads that fetch replies.
 _FETCHERS = 4
-# Loggers of Dask, each of which may have a level of its own.
+# Loggers of Dask, each of which may have its own level.
 _TALKERS = ("distributed", "tornado", "asyncio", "bokeh")
 # Dask's types are partial.
 _Client: Any = distributed.Client
@@ -37,10 +37,10 @@ class Ended:
 
     Attributes:
         key: its key.
-        reply: what it gave.
+        reply: its result.
         gone: it was lost, with its worker or with the scheduler, and may be submitted again.
         absent: the worker lacks the code of the task.
-        error: what else became of it, in words; "" if there is a reply.
+        error: another error, as text; "" if there is a reply.
     """
 
     key: str
@@ -54,8 +54,8 @@ class Tasks:
     """A connection to a scheduler; once lost, it stays lost.
 
     Args:
-        connect: gives a client.
-        on_end: called with each task that has ended, in any thread.
+        connect: returns a client.
+        on_end: called in any thread with each task that has ended.
 
     Raises:
         UserError: no scheduler answers.
@@ -67,14 +67,14 @@ class Tasks:
         self._fetchers = ThreadPoolExecutor(_FETCHERS, thread_name_prefix="fetch")
 
     def lost(self) -> bool:
-        """Whether the scheduler no longer answers, or has become another."""
+        """Return whether the scheduler no longer answers, or has been replaced by another."""
         return bool(self._client.status != "running")
 
     def workers(self) -> Mapping[str, int] | None:
-        """The threads of each worker, by address; None if nobody can tell."""
+        """Return the threads of each worker, by address; None if they are unknown."""
         try:
             found: Mapping[str, int] = self._client.nthreads()
-        except Exception:  # of a connection that breaks it may be anything
+        except Exception:  # a broken connection may raise anything
             return None
         return found
 
@@ -88,15 +88,19 @@ class Tasks:
         urgent: bool = False,
         reply: bool = True,
     ) -> Any:
-        """Have a task executed.
+        """Submit a task.
 
         Args:
+            task: the function.
+            arguments: its arguments.
+            key: the task's key.
             workers: that may execute it; None for all.
-            urgent: it goes before those that are not.
-            reply: whether it gives a Reply, which on_end() is to hear of.
+            urgent: whether it precedes other tasks.
+            reply: whether it returns a Reply, which on_end() gets.
 
         Returns:
-            Its future, which may be another task's argument, and keeps it known to the scheduler.
+            Its future, which may be an argument of another task, and keeps the result in the
+                scheduler.
         """
         future = self._client.submit(
             task,
@@ -113,12 +117,12 @@ class Tasks:
         return future
 
     def run_everywhere(self, function: Callable[..., None], *arguments: object) -> None:
-        """Have each worker call a function at once, whatever its threads are busy with."""
+        """Call a function on each worker immediately, even if its threads are busy."""
         with suppress(Exception):
             self._client.run(function, *arguments, on_error="ignore")
 
     def close(self, futures: Sequence[Any] = ()) -> None:
-        """Let the scheduler go. futures: of tasks that nobody waits for."""
+        """Disconnect. futures: of tasks that are no longer needed."""
         self._fetchers.shutdown(wait=False, cancel_futures=True)
         with suppress(Exception):
             if futures and not self.lost():
@@ -127,7 +131,7 @@ class Tasks:
             self._client.close(timeout=2)
 
     def _done(self, future: Any) -> None:
-        # In a thread of Dask's, which must not wait. After close() nobody does.
+        # Called in a thread of Dask, which must not wait. After close() the pool refuses work.
         with suppress(RuntimeError):
             self._fetchers.submit(self._fetch, future)
 
@@ -144,7 +148,7 @@ class Tasks:
             ended = Ended(key, absent=True, error=str(error))
         except msgspec.MsgspecError as error:
             ended = Ended(key, error=f"a worker sent what is no reply: {error}")
-        except Exception as error:  # a task's own, whatever it is
+        except Exception as error:  # any error of a task
             ended = Ended(key, error=f"{type(error).__name__}: {error}")
         self._on_end(ended)
 
@@ -154,10 +158,10 @@ def _address(error: KilledWorker) -> str:
 
 
 def client_of(address: str) -> Any:
-    """A client of the scheduler at an address. TLS is as Dask's own configuration says.
+    """Return a client of the scheduler at an address, with TLS as in Dask's own configuration.
 
     Raises:
-        UserError: none answers.
+        UserError: no scheduler answers.
     """
     be_silent()
     if address.startswith("tls://") and not _has_certificate():
@@ -190,7 +194,7 @@ def _has_certificate() -> bool:
 
 
 def be_silent() -> None:
-    """Dask says nothing itself: what the user should know is told in a line, by us."""
+    """Silence Dask's loggers: isoblk reports errors itself."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in _TALKERS:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
