@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a load does alone on the device, which a run beside others is compared with."""
+"""The results of each load alone on the device, for comparison with shared runs."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -12,14 +12,14 @@ from isoblk.result.store import Run
 
 
 class AloneRuns:
-    """The runs alone of a result set, each read once however many tenants lean on it."""
+    """The runs of lone tenants in a result set; each is read once."""
 
     def __init__(self, runs: Sequence[Run | None]) -> None:
         self._runs = runs
         self._read = lru_cache(maxsize=None)(self._of)
 
     def of(self, indexes: Sequence[int]) -> tuple[Alone | None, ...]:
-        """Those of a run's tenants; None where a run is not there or not valid."""
+        """Return those of a run's tenants; None for a missing or invalid run."""
         return tuple(self._read(index) for index in indexes)
 
     def _of(self, index: int) -> Alone | None:

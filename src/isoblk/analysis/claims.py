@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Does what a paper (or a user) says hold in this result set?
+"""Judge whether a study's claims hold in a result set.
 
-A claim speaks of every study point that its `where` matches. With repeats a point is judged
-by the 95 % confidence interval of the mean: it decides only if it lies on one side of the
-threshold. With a single run there is no interval: on the exact tiers, uml and icount, its value
-decides, on other tiers nothing does. A point with a run that is invalid, failed or missing
-decides nothing, and neither does one whose figure is suspect (isoblk.analysis.suspect). A claim
-with `than` judges the ratio of the point's metric to that of another point. The claim fails if a
-point fails, else is undecided if a point is, else holds.
+A claim concerns every study point that its `where` matches. With repeats a point is judged by the
+95 % confidence interval of the mean: it decides only if it lies on one side of the threshold. With
+a single run there is no interval: on the exact tiers, uml and icount, its value decides; on other
+tiers the point is undecided. A point is also undecided if a run is invalid, failed or missing, or
+its figure is suspect (isoblk.analysis.suspect). A claim with `than` judges the ratio of the point's
+metric to that of another point. The claim fails if a point fails, else is undecided if a point is,
+else holds.
 """
 
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ Verdict = Literal["holds", "fails", "undecided"]
 
 @dataclass(frozen=True)
 class Judged:
-    """One point's part in a verdict. than: what it was compared with, if with another point.
-    reason: why it is undecided, else ""."""
+    """Verdict on one point. than: the point that it was compared with, if any. reason: why it is
+    undecided, else ""."""
 
     at: PointView
     than: PointView | None
@@ -38,13 +38,13 @@ class Judged:
 
     @property
     def point(self) -> Mapping[str, str]:
-        """Matrix key to value."""
+        """Return matrix key to value."""
         return self.at.point
 
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """A claim and its verdict. reason: why undecided, else ""."""
+    """A claim and its verdict. reason: why it is undecided, else ""."""
 
     claim: ClaimEntry
     verdict: Verdict
@@ -52,7 +52,7 @@ class ClaimResult:
     points: tuple[Judged, ...]
 
     def expected(self) -> str:
-        """The comparison, as text."""
+        """Return the comparison as text."""
         claim = self.claim
         within = f" within {claim.tolerance * 100:g} %" if claim.op == "~" else ""
         than = ", ".join(f"{key} = {label(value)}" for key, value in claim.than.items())
@@ -62,13 +62,13 @@ class ClaimResult:
 
 
 def judge_all(analysis: Analysis) -> list[ClaimResult]:
-    """The study's claims, in its order."""
+    """Judge the study's claims, in its order."""
     return [judge(claim, analysis) for claim in analysis.results.record.study.claim]
 
 
 def judge_shown(whole: Analysis, shown: Analysis) -> list[ClaimResult]:
-    """Those claims that speak of a point that is shown, judged by all points that they speak of;
-    all claims, if all points are shown."""
+    """Judge the claims that concern a shown point, by all points that they concern; all claims, if
+    all points are shown."""
     keys = {point.key for point in shown.points}
     return [
         result
@@ -78,7 +78,7 @@ def judge_shown(whole: Analysis, shown: Analysis) -> list[ClaimResult]:
 
 
 def judge(claim: ClaimEntry, analysis: Analysis) -> ClaimResult:
-    """The verdict on one claim."""
+    """Return the verdict on one claim."""
     matching = [point for point in analysis.points if _matches(claim, point)]
     judged = tuple(_judge_point(claim, point, _base(claim, point, analysis)) for point in matching)
     if not judged:
@@ -92,7 +92,7 @@ def judge(claim: ClaimEntry, analysis: Analysis) -> ClaimResult:
 
 
 def compare(claim: ClaimEntry, low: float, high: float) -> Verdict:
-    """Whether all, none or some of low..high satisfies the claim's comparison."""
+    """Return whether all, none or some of low..high satisfies the claim's comparison."""
     value = claim.value
     match claim.op:
         case "<":
@@ -113,7 +113,7 @@ def compare(claim: ClaimEntry, low: float, high: float) -> Verdict:
 
 
 def _base(claim: ClaimEntry, point: PointView, analysis: Analysis) -> PointView | None:
-    """The point that the claim compares this one with; None if it compares with a value."""
+    """Return the point that the claim compares this one with; None if it compares with a value."""
     if not claim.than:
         return None
     at = {**point.point, **{key: label(value) for key, value in claim.than.items()}}
@@ -138,7 +138,7 @@ def _judge_point(claim: ClaimEntry, point: PointView, base: PointView | None) ->
     if len(values) < len(point.runs) or len(bases) < len(values) or not all(bases):
         reason = f"it has no {claim.metric}, or a run that it needs is not valid"
         return Judged(point, base, None, "undecided", reason)
-    # Repeats have seeds in common, so each is compared with its own.
+    # Repeats of both points share seeds, so each is compared with its counterpart.
     measured = estimate([value / one for value, one in zip(values, bases, strict=True)])
     tier = point.runs[0].run.record.tier if point.runs[0].run else "host"
     if measured.n == 1 and tier not in EXACT:
@@ -151,7 +151,7 @@ def _judge_point(claim: ClaimEntry, point: PointView, base: PointView | None) ->
 
 
 def _says_nothing(claim: ClaimEntry, view: RunView) -> str:
-    """Why a run decides nothing; "" if it may."""
+    """Return why a run decides nothing; "" if it may."""
     if view.status != "valid":
         why = {"invalid": "an invalid run", "failed": "a failed run"}
         return why.get(view.status, "a run has not finished")

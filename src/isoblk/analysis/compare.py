@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two result sets, point by point: what differs in what went in, and what that changed.
+"""Compare two result sets, point by point: differences of the inputs and their effects.
 
-How much *worse* a figure is, its record says (isoblk.metrics): nothing where neither way is better;
-the difference of two deviations, which are 0 where all is right, as a part of one; of all others
-the change as a part of the first figure.
+A metric's record determines what is *worse* (isoblk.metrics): nothing if it has no direction; for
+deviations, which are 0 at best, the difference; else the change relative to the first figure.
 """
 
 import math
@@ -29,7 +28,7 @@ UNCHANGED = 0.00005  # a change that two decimals of a percentage do not show
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of one point. unit: of what a program says, else "". p: of Welch's t test, None
+    """One metric of one point. unit: of a program's figure, else "". p: of Welch's t test, None
     with single repeats."""
 
     metric: str
@@ -42,7 +41,7 @@ class Difference:
 
     @property
     def change(self) -> float | None:
-        """What it changed by, as a part of a; of a deviation b - a. None: a is 0 and b is not."""
+        """Return the change relative to a; of a deviation b - a. None: a is 0 and b is not."""
         if self.a == self.b:
             return 0.0
         if self.deviation:
@@ -53,17 +52,17 @@ class Difference:
 
     @property
     def matters(self) -> bool:
-        """Whether there is a change to speak of: more than UNCHANGED."""
+        """Return whether the change is more than UNCHANGED."""
         return self.change is None or abs(self.change) >= UNCHANGED
 
     @property
     def noise(self) -> bool:
-        """Whether repeats vary so much that the change may be chance."""
+        """Return whether the change may be chance, given the variation of repeats."""
         return self.p is not None and self.p >= SIGNIFICANT
 
     @property
     def worse(self) -> float | None:
-        """How much worse b is than a, less than 0 if it is better; None if neither way is."""
+        """Return how much worse b is than a, negative if it is better; None without a direction."""
         if self.better == "neither":
             return None
         change = math.copysign(math.inf, self.b) if self.change is None else self.change
@@ -76,12 +75,12 @@ class PointComparison:
 
     Attributes:
         point: matrix key to value.
-        identical: what tenants did is the same in all repeats, and so are the series and latency
-            tables, or their rows, the tenants and their weights; differences is empty.
+        identical: whether the tenants' results and weights are the same in all repeats, and so are
+            the series and latency tables, or their rows; differences is then empty.
         differences: of all metrics that both have.
-        tenants: those that one side has alone or with another weight: who, in A, in B.
+        tenants: those of one side, or with another weight: name, in A, in B.
         note: why there is nothing to compare, else "".
-        lost: A has a valid run, B has none.
+        lost: whether A has a valid run and B has none.
     """
 
     point: Mapping[str, str]
@@ -94,8 +93,7 @@ class PointComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """points: in both. only_a, only_b: points of one set alone. inputs: what differs in what
-    went in."""
+    """points: in both. only_a, only_b: points of one set. inputs: differences of the inputs."""
 
     points: tuple[PointComparison, ...]
     only_a: tuple[Mapping[str, str], ...]
@@ -103,14 +101,14 @@ class Comparison:
     inputs: tuple[Input, ...]
 
     def changes(self) -> list[tuple[PointComparison, Difference]]:
-        """All changes to speak of: the worst first, then those of which no way is better, then the
-        better ones; of each kind those that may be chance last, and else the largest first."""
+        """Return all changes above UNCHANGED: worse ones first, then those without a direction,
+        then better ones; within each, possible chance last, else the largest first."""
         found = [(point, one) for point in self.points for one in point.differences if one.matters]
         return sorted(found, key=lambda pair: _rank(pair[1]))
 
     def failed(self, limit: float) -> list[tuple[PointComparison, Difference]]:
-        """What is worse by more than the limit (0.05: 5 %, or 5 percentage points), chance aside;
-        the worst first."""
+        """Return what is worse by more than the limit (0.05: 5 %, or 5 percentage points), without
+        possible chance; the worst first."""
         return [
             (point, one)
             for point, one in self.changes()
@@ -128,13 +126,13 @@ def compare(a: Analysis, b: Analysis, metrics: Sequence[str] = ()) -> Comparison
     """Match the study points of two result sets and compare every metric.
 
     Args:
-        a: the one that is compared with.
-        b: the other.
-        metrics: only these, as claims name them; one of each tenant may be without the tenant.
+        a: the baseline.
+        b: the other set.
+        metrics: only these, as claims name them; a tenant's metric may be without the tenant.
 
     Raises:
-        UserError: they have no point in common, a run's table is damaged, or no point has one of
-            the metrics.
+        UserError: there is no common point, a run's table is damaged, or no point has one of the
+            metrics.
     """
     in_b = {point.key: point for point in b.points}
     in_a = {point.key: point for point in a.points}
@@ -155,7 +153,7 @@ def compare(a: Analysis, b: Analysis, metrics: Sequence[str] = ()) -> Comparison
 
 
 def metrics_of(point: PointView) -> dict[str, str]:
-    """The metrics that two sets are compared in, and the units of those that programs give."""
+    """Return the metrics to compare, and the units of programs' figures."""
     names = []
     for metric in METRICS.values():
         if metric.compared and metric.of_run:
@@ -184,7 +182,7 @@ def _require_known(wanted: Sequence[str], common: list[tuple[PointView, PointVie
 
 
 def _named(metric: str, wanted: str) -> bool:
-    """Whether `wanted` is the metric, or the one that it is of a tenant."""
+    """Return whether `wanted` is the metric, or the metric without its tenant."""
     return metric == wanted or (metric.startswith(f"{wanted}.") and wanted + PER_TENANT in METRICS)
 
 
@@ -216,7 +214,7 @@ def _identical(a: PointView, b: PointView) -> bool:
     for view_a, view_b in zip(a.runs, b.runs, strict=True):
         if view_a.run is None or view_b.run is None or view_a.status != view_b.status:
             return False
-        # What programs say is in no table.
+        # Programs' figures are in no table.
         if view_a.run.record.tenants != view_b.run.record.tenants:
             return False
         names = ("series.parquet", "latency.parquet")
@@ -224,7 +222,7 @@ def _identical(a: PointView, b: PointView) -> bool:
             (view_a.run.dir / n).read_bytes() == (view_b.run.dir / n).read_bytes() for n in names
         ):
             continue
-        # The same rows may be packed differently by another Polars.
+        # Another version of Polars may write the same rows differently.
         one, other = load(view_a.run), load(view_b.run)
         if not (one.series.equals(other.series) and one.latency.equals(other.latency)):
             return False

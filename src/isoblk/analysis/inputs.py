@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What differs between the inputs of two result sets: studies, devices, tenants, software."""
+"""Find differences between the inputs of two result sets: studies, devices, tenants, software."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from isoblk.run import numbers
 from isoblk.run.spec import SCHEDULER, PlannedRun, RunSpec, Scheduler, VdiskDevice
 from isoblk.schedulers.isoblk import CALIBRATED, COST_MODEL
 
-# Of a run's provenance, in the order that they are told in.
+# Fields of a run's provenance, in the order of the output.
 _MADE_WITH: Final[Mapping[str, str]] = {
     "kernel": "kernel",
     "kernel_source": "kernel source",
@@ -22,15 +22,15 @@ _MADE_WITH: Final[Mapping[str, str]] = {
     "isoblk": "isoblk",
 }
 ABSENT: Final = "not there"
-# Of a vdisk: the parameters of the models that it is not.
+# Parameters of a vdisk's unused models.
 _MODELS: Final = ("flash", "disk")
 
 
 @dataclass(frozen=True)
 class Input:
-    """Something that is not the same in both. points: at how many of the common points, or None
-    where it is no matter of points. several: a and b are those of one point, others have others;
-    at: which point that is."""
+    """A difference of the inputs. points: number of common points with it, None if it does not
+    depend on the point. several: whether a and b differ between points; at: the point of a and
+    b."""
 
     what: str
     a: str
@@ -43,12 +43,12 @@ class Input:
 def differences(
     a: Analysis, b: Analysis, common: list[tuple[PointView, PointView]]
 ) -> tuple[Input, ...]:
-    """What differs, the machine and the software first, then the load, then the words."""
+    """Return the differences: machine and software first, then the load, then texts."""
     return (*_made_with(a, b), *_specs(a, b, common), *_words(a, b))
 
 
 def tenants(x: PointView, y: PointView) -> list[tuple[str, str, str]]:
-    """Tenants that one side has alone, or with another weight: who, in x, in y."""
+    """Return tenants of one side, or with another weight: name, in x, in y."""
     ours, theirs = (
         {tenant.name: tenant.weight for tenant in one.runs[0].spec.tenants} for one in (x, y)
     )
@@ -88,7 +88,7 @@ def _software(analysis: Analysis) -> dict[str, set[str]]:
 
 
 def _specs(a: Analysis, b: Analysis, common: list[tuple[PointView, PointView]]) -> Iterator[Input]:
-    """What the runs of the same points were asked to do otherwise."""
+    """Yield differences between the runs of common points."""
     devices = [one.results.record.study.device for one in (a, b)]
     named = devices[0] != devices[1] and all(isinstance(one, str) for one in devices)
     if named:
@@ -125,8 +125,8 @@ def _words(a: Analysis, b: Analysis) -> Iterator[Input]:
 
 
 def _asked(point: PointView) -> dict[str, str]:
-    """All that a point's runs were asked for but its place in the matrix and the tenants' weights:
-    what, and the value as people read it."""
+    """Return the inputs of a point's runs, without its place in the matrix and the tenants'
+    weights: name, and the value for reading."""
     spec = point.runs[0].spec
     found = {
         "repeats": str(len(point.runs)),
@@ -156,7 +156,7 @@ def _asked(point: PointView) -> dict[str, str]:
 
 
 def _scheduler(planned: PlannedRun) -> Scheduler:
-    """The scheduler without models and caps that are taken from other runs: they are results."""
+    """Return the scheduler without models and caps from other runs, which are results."""
     scheduler = msgspec.structs.replace(planned.spec.scheduler, io_cost_model=None, io_max=None)
     if planned.calibrate and COST_MODEL in scheduler.iosched:
         iosched = {**scheduler.iosched, COST_MODEL: CALIBRATED}
@@ -172,7 +172,7 @@ def _device(spec: RunSpec) -> dict[str, Any]:
 
 
 def _flat(name: str, value: Any) -> dict[str, str]:
-    """Each figure below a value, by its dotted name."""
+    """Return each figure below a value, by its dotted name."""
     if isinstance(value, dict):
         below = [(f"{name}.{key}", inner) for key, inner in value.items()]
     elif isinstance(value, list | tuple) and any(isinstance(one, dict) for one in value):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A run's tables, read and checked."""
+"""Read and check a run's tables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from isoblk.result.store import LATENCY_SCHEMA, PREDICTIONS, PREDICTIONS_SCHEMA,
 
 @dataclass(frozen=True)
 class Tables:
-    """SERIES_SCHEMA, LATENCY_SCHEMA and PREDICTIONS_SCHEMA of isoblk.result.store; the last is
-    None where nothing predicts."""
+    """SERIES_SCHEMA, LATENCY_SCHEMA and PREDICTIONS_SCHEMA of isoblk.result.store; the last is None
+    without predictions."""
 
     series: pl.DataFrame
     latency: pl.DataFrame

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A result set's numbers.
+"""Compute the metrics of a result set.
 
-A share is a tenant's bytes in the measured time over everyone's. The *ideal* share is the
+A share is a tenant's bytes in the measured time over those of all tenants. The *ideal* share is the
 weighted max-min fair one (isoblk.metrics.maxmin): the run's own measured total is divided by
-weight, nobody getting more than it reaches alone on the device. The run's own total, so that a
-scheduler is judged here by how it divides what it moves; what it loses is total_vs_none.
+weight, and no tenant gets more than it reaches alone on the device. Because the total is the run's
+own, the share error judges only the division; total_vs_none has the loss.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,13 +38,13 @@ from isoblk.study.point import scheduler_of
 
 Point = tuple[tuple[str, str], ...]
 
-_MOST_CHANGES = 2  # of a scheduler, that are named
+_MOST_CHANGES = 2  # changes of scheduler that are named
 
 
 @dataclass(frozen=True)
 class RunView:
-    """One of the study's runs. metrics: None unless it has finished; those of an invalid run
-    are there to be looked at, not to be averaged."""
+    """A run of the study. metrics: None unless it has finished; those of an invalid run are for
+    display, not for averages."""
 
     index: int
     planned: PlannedRun
@@ -54,19 +54,19 @@ class RunView:
 
     @property
     def spec(self) -> RunSpec:
-        """What was to be run."""
+        """Return the planned run."""
         return self.planned.spec
 
     @property
     def status(self) -> str:
-        """valid, invalid, failed or missing."""
+        """Return valid, invalid, failed or missing."""
         if self.run is not None:
             return self.run.record.status
         return "failed" if self.failure else "missing"
 
     @property
     def suspicions(self) -> list[str]:
-        """Why figures of a valid run are suspect."""
+        """Return why figures of a valid run are suspect."""
         if self.metrics is None or self.status != "valid":
             return []
         texts: dict[str, list[str]] = {}
@@ -76,7 +76,7 @@ class RunView:
 
     @property
     def schedulers(self) -> str:
-        """The scheduler's name, and those that the run changes to: "none then bfq"."""
+        """Return the scheduler's name, and those that the run changes to: "none then bfq"."""
         later = sorted(self.spec.scheduler_events, key=lambda event: event.at_ns)
         if len(later) > _MOST_CHANGES:
             return f"{self.spec.scheduler.name} with {len(later)} changes"
@@ -85,13 +85,13 @@ class RunView:
 
 
 def value_of(metrics: RunMetrics, metric: str, among: Sequence[str] = ()) -> float | None:
-    """A metric of a run; among: the tenants it is about, if not all, for weight_ratio_error."""
+    """Return a metric of a run; among: the tenants for weight_ratio_error, if not all."""
     return ratio_error(metrics, among) if among else metric_value(metrics, metric)
 
 
 @dataclass(frozen=True)
 class PointView:
-    """The repeats of one study point (or of one reference or alone run)."""
+    """The repeats of one study point (or of one reference or lone run)."""
 
     kind: str
     point: Mapping[str, str]
@@ -99,39 +99,39 @@ class PointView:
 
     @property
     def key(self) -> tuple[tuple[str, str], ...]:
-        """The point, to find the same one of another result set."""
+        """Return the point as a key, to match it in another result set."""
         return tuple(sorted(self.point.items()))
 
     @property
     def scheduler(self) -> str:
-        """The scheduler's name."""
+        """Return the scheduler's name."""
         return self.runs[0].spec.scheduler.name
 
     @property
     def schedulers(self) -> str:
-        """The scheduler's name, and those that a run changes to: "none then bfq"."""
+        """Return the scheduler's name, and those that a run changes to: "none then bfq"."""
         return self.runs[0].schedulers
 
     @cached_property
     def valid(self) -> tuple[RunMetrics, ...]:
-        """The metrics of the valid repeats."""
+        """Return the metrics of the valid repeats."""
         return tuple(v.metrics for v in self.runs if v.metrics is not None and v.status == "valid")
 
     def values(self, metric: str, among: Sequence[str] = ()) -> list[float]:
-        """The metric of every valid repeat that has it; among: of value_of()."""
+        """Return the metric of every valid repeat that has it; among: as of value_of()."""
         found = (value_of(metrics, metric, among) for metrics in self.valid)
         return [value for value in found if value is not None]
 
     def estimate(self, metric: str) -> Estimate | None:
-        """Mean and interval over the valid repeats; None without any."""
+        """Return mean and interval over the valid repeats; None without any."""
         values = self.values(metric)
         return stats.estimate(values) if values else None
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """A result set, analysed. points: those of the study's matrix ("share"), in its order.
-    others: the runs they lean on. keys: the matrix's keys, in its order."""
+    """An analysed result set. points: those of the study's matrix ("share"), in its order. others:
+    the runs that they depend on. keys: the matrix's keys, in its order."""
 
     results: ResultSet
     points: tuple[PointView, ...]
@@ -140,12 +140,12 @@ class Analysis:
 
     @cached_property
     def views(self) -> list[RunView]:
-        """Every run of the study's matrix."""
+        """Return every run of the study's matrix."""
         return [view for point in self.points for view in point.runs]
 
 
 def analyse(results: ResultSet) -> Analysis:
-    """All numbers of a result set.
+    """Compute all metrics of a result set.
 
     Raises:
         UserError: a run's table is damaged.
@@ -181,7 +181,7 @@ def analyse(results: ResultSet) -> Analysis:
 
 
 def _elsewhere(planned: PlannedRun) -> tuple[Point, int]:
-    """A run's point and repeat, the scheduler and what is about it aside."""
+    """Return a run's point and repeat without the scheduler and the keys that concern it."""
     point = planned.spec.point.items()
     others = (pair for pair in point if pair[0] != SCHEDULER and not scheduler_of(pair[0]))
     return tuple(sorted(others)), planned.spec.repeat
@@ -195,7 +195,7 @@ def _run_metrics(
     undivided_runs: UndividedRuns,
     kyber: Run | None,
 ) -> RunMetrics:
-    """kyber: the run under kyber at the same point and repeat."""
+    """Compute a run's metrics. kyber: the run under kyber at the same point and repeat."""
     spec = run.record.spec
     tables = load(run)
     seconds = spec.runtime_ns / 1e9
@@ -205,7 +205,7 @@ def _run_metrics(
     full = dict(zip(names, alone_runs.of(planned.full), strict=False))
     longest_other = _longest_other(alone)
     (bound,) = alone_runs.of(() if planned.bound is None else (planned.bound,)) or (None,)
-    # Who got more than alone has shown that it can use it.
+    # A tenant that got more than alone has shown that it can use it.
     rates = {tenant.name: _rate(tenant) for tenant in run.record.tenants}
     caps = {
         name: max(one.bps, rates.get(name, 0.0)) for name, one in alone.items() if one is not None
@@ -250,7 +250,7 @@ def _run_metrics(
     return RunMetrics(
         spec=spec,
         total=total,
-        # A run under none is held against itself, whatever is wrong with it.
+        # A run under none is compared with itself, valid or not.
         none=total if none is run else _valid_total(none),
         kyber=total if kyber is run else _valid_total(kyber),
         bound=bound,
@@ -332,11 +332,11 @@ def _whole_run_shares(
     caps: Mapping[str, float],
     over_time: Mapping[str, Sequence[float]],
 ) -> dict[str, float]:
-    """Ideal shares of the whole measured time; over_time: those by window."""
+    """Return the ideal shares of the whole measured time; over_time: those by window."""
     if len(cut) > 1 and at.count:
         amounts = {name: sum(part) for name, part in over_time.items()}
     else:
-        # One phase; or several in less than a window, then each is worth its time.
+        # One phase, or several in less than a window: weight each by its time.
         amounts = {}
         for phase in cut:
             root = maxmin.tree(spec.tenants, spec.groups, phase.active, phase.weights)
@@ -348,7 +348,7 @@ def _whole_run_shares(
 
 
 def _longest_other(alone: Mapping[str, Alone | None]) -> dict[str, float]:
-    """By tenant the longest request_ns of any other; empty unless all are known."""
+    """Return by tenant the longest request_ns of any other; empty unless all are known."""
     known = {
         name: one.request_ns
         for name, one in alone.items()
@@ -361,7 +361,7 @@ def _longest_other(alone: Mapping[str, Alone | None]) -> dict[str, float]:
 
 
 def _cache_figures(record: RunRecord) -> dict[str, float]:
-    """What was counted, and what follows from that and from what the tenants did."""
+    """Return a cache's counters, and figures derived from them and from the tenants' I/O."""
     if record.cache is None:
         return {}
     found = dict(record.cache.figures)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Some of a study's points: those that a user asks for by the matrix's keys."""
+"""Select some of a study's points by the matrix's keys."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -10,12 +10,12 @@ from isoblk.errors import UserError
 
 
 def only(analyses: Sequence[Analysis], wanted: Sequence[str]) -> list[Analysis]:
-    """The analyses with the points that are asked for, and no others.
+    """Return the analyses with the selected points only.
 
     Args:
-        analyses: of result sets that are looked at together.
-        wanted: "KEY=VALUE"; of the same key any value will do, and every key must match. A key
-            may be without its table ("rw" for "workload.rw") where that tells which it is.
+        analyses: of result sets that are shown together.
+        wanted: "KEY=VALUE"; a repeated key matches any of its values, and every key must match. A
+            key may be without its table ("rw" for "workload.rw") where that is unambiguous.
 
     Raises:
         UserError: a key or a value that no point has.
@@ -32,10 +32,10 @@ def only(analyses: Sequence[Analysis], wanted: Sequence[str]) -> list[Analysis]:
 def matching(
     points: Iterable[Mapping[str, str]], wanted: Sequence[str]
 ) -> Callable[[Mapping[str, str]], bool]:
-    """What says whether a point is asked for.
+    """Return a predicate for the selected points.
 
     Args:
-        points: all that there are.
+        points: all points.
         wanted: as of only().
 
     Raises:

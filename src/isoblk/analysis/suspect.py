@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which figures of a valid run say something else than they seem to.
+"""Find figures of a valid run that are misleading.
 
-A run is valid if it did what was asked. Its figures may still not answer the question: a p99 of
-the requests that were served says nothing where a third of them was not, and shares say nothing
-of a scheduler that has yet to settle. Such a figure is shown with the reason beside it, and
-decides no claim.
+A run is valid if it did as planned. Its figures may still not answer the question: a p99 of the
+served requests has no meaning if a third was not served, and shares do not describe a scheduler
+that has not settled. Such a figure is shown with the reason, and decides no claim.
 """
 
 import math
@@ -36,20 +35,20 @@ no claim says how exact it is."""
 _THIRDS = 3
 _LATENCIES = {one.base for one in latencies.METRICS} | {"late"}
 _SHARES = {one.base for one in shares.METRICS} | {"denied"}
-# A difference is seen if it is larger than so many standard deviations of what chance makes.
+# A difference is significant above this number of standard deviations of chance.
 _DEVIATIONS = 3
 
 
 def suspicions(
     record: RunRecord, tenants: Sequence[TenantMetrics], phases: Sequence[Phase], at: Windows
 ) -> tuple[Suspicion, ...]:
-    """What is to be said of a run's figures.
+    """Return the doubts about a run's figures.
 
     Args:
         record: the run.
         tenants: its figures.
-        phases: its stretches without a change.
-        at: what the tenants moved over time.
+        phases: its phases without a change.
+        at: bytes of the tenants over time.
     """
     spec = record.spec
     found: list[Suspicion] = []
@@ -70,13 +69,13 @@ def suspicions(
 
 
 def shown(metrics: RunMetrics) -> list[Suspicion]:
-    """Those that a reader of the run's figures is told."""
+    """Return the doubts that a reader of the run's figures sees."""
     return [one for one in metrics.suspicions if one.off > SETTLED]
 
 
 def unbounded(metrics: RunMetrics, tenant: str | None) -> float | None:
-    """The part of its requests that a tenant, of None the worst, was served, if its latency has no
-    bound; else None."""
+    """Return the served fraction of the requests of a tenant (of the worst, for None), if its
+    latency has no bound; else None."""
     return min(
         (
             one.served
@@ -88,7 +87,7 @@ def unbounded(metrics: RunMetrics, tenant: str | None) -> float | None:
 
 
 def doubt(metrics: RunMetrics, claim: ClaimEntry) -> str:
-    """Why a claim cannot be judged by this run; "" if it can."""
+    """Return why a claim cannot be judged by this run; "" if it can."""
     base, _, tenant = claim.metric.partition(".")
     for one in metrics.suspicions:
         of_tenant = one.about == "latency" and base in _LATENCIES and one.tenant == tenant
@@ -98,8 +97,8 @@ def doubt(metrics: RunMetrics, claim: ClaimEntry) -> str:
 
 
 def thirds(metrics: RunMetrics, claim: ClaimEntry) -> list[RunMetrics]:
-    """The run with the shares of its first and of its last third, where a claim about shares has
-    to hold in both: they differ by more than the claim's own error. Else nothing."""
+    """Return the run with the shares of its first and of its last third, if they differ by more
+    than the error of a claim about shares, which must then hold in both. Else empty."""
     exact = claim.tolerance if claim.op == "~" else claim.value
     moved = any(one.about == "shares" and one.off > exact for one in metrics.suspicions)
     if not moved or claim.metric.partition(".")[0] not in _SHARES:
@@ -122,8 +121,8 @@ def _with(metrics: RunMetrics, shares_of: Mapping[str, float]) -> RunMetrics:
 
 
 def _first_and_last(at: Windows) -> list[dict[str, float]]:
-    """Shares of the first and of the last third; nothing where a third has no window, or moved
-    nothing."""
+    """Return the shares of the first and of the last third; empty if a third has no window or no
+    bytes."""
     part = at.count // _THIRDS
     if not part:
         return []
@@ -140,7 +139,7 @@ def _first_and_last(at: Windows) -> list[dict[str, float]]:
 def _unserved(
     asked: Tenant, result: TenantResult, spec: RunSpec, at: Windows
 ) -> Iterator[Suspicion]:
-    """A tenant whose requests arrive at a rate, and are not served at it."""
+    """Yield tenants whose requests arrive at a rate and are not served at it."""
     load = asked.workload
     if not load.rate_iops or program_of(load) or not result.measured_ns:
         return
@@ -149,7 +148,7 @@ def _unserved(
     parts: list[tuple[float, int, str]] = [(ended, result.measured_ns, "its requests")]
     always = not load.off_ns and result.measured_ns >= spec.runtime_ns
     if size and always and at.count >= _THIRDS:
-        # The series has bytes; all requests are taken for as large as their mean.
+        # The series has bytes; requests are assumed to have their mean size.
         last = at.moved[asked.name][-(at.count // _THIRDS) :]
         what = "the requests of the last third, so ever more wait"
         parts.append((sum(last) * ended / size, len(last) * at.width_ns, what))
@@ -163,8 +162,8 @@ def _unserved(
 
 
 def _served(ended: float, arrived: float, *, random: bool) -> float | None:
-    """The part of the arrivals that was served, if it is too small and chance does not explain
-    it: a Poisson process of n arrivals has a standard deviation of sqrt(n)."""
+    """Return the served fraction of the arrivals, if it is too small to be chance: a Poisson
+    process of n arrivals has a standard deviation of sqrt(n)."""
     slack = max((1 - SERVED) * arrived, 1.0) + random * _DEVIATIONS * math.sqrt(arrived)
     return ended / arrived if ended < arrived - slack else None
 
@@ -196,8 +195,8 @@ def _long(result: TenantResult, metrics: TenantMetrics) -> Iterator[Suspicion]:
 def _unsettled(
     spec: RunSpec, tenants: Sequence[TenantMetrics], phases: Sequence[Phase], at: Windows
 ) -> Iterator[Suspicion]:
-    """The tenant whose share moves most while nothing changes, relative to what is due to it.
-    Programs and traces ask for other things in their first third than in their last."""
+    """Yield the tenant whose share changes most within a phase, relative to its ideal. Programs and
+    traces are skipped, whose load itself changes."""
     of_programs = any(
         program_of(one.workload) or one.workload.trace or one.workload.program == RUNNING
         for one in spec.tenants

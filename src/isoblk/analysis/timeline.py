@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who wants how much when: a run's measured time in phases and windows, and the ideal in each.
+"""Split a run's measured time into phases and windows, and compute the ideal in each.
 
 Between two changes (a tenant starts or stops, an event sets a weight) demand and weights are
 constant: a phase. The ideal of a run with one phase divides the measured total once. With more
-phases it is computed for every 100 ms window (for its parts, if a change falls inside) and
-added up.
+phases it is computed for every 100 ms window (for its parts, if a change falls inside) and added
+up.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,16 @@ from isoblk.run.spans import Span, spans
 from isoblk.run.spec import HostDevice, RunSpec
 
 WINDOW_MS = 100
-CONVERGED_BELOW = 0.05  # share error, and
-CONVERGED_WINDOWS = 3  # for so many windows on end
+CONVERGED_BELOW = 0.05  # share error of convergence
+CONVERGED_WINDOWS = 3  # consecutive windows below it
 _MS = 1_000_000
 
 
 def demand(spec: RunSpec, name: str, last_ms: Mapping[str, int]) -> list[Span]:
-    """When a tenant wants I/O, in ns after the barrier, within the run.
+    """Return when a tenant wants I/O, in ns after the barrier, within the run.
 
-    last_ms: the start of its last window with I/O; it ends a tenant that has `number_ios`, or
-    a trace that is not repeated.
-    A tenant without a series (fio's) counts to the end.
+    last_ms: start of its last window with I/O, which ends a tenant with `number_ios`, or with a
+    trace that is not repeated. A tenant without a series (of fio) counts to the end.
     """
     work = next(tenant.workload for tenant in spec.tenants if tenant.name == name)
     wanted = spans(work, spec.warmup_ns + spec.runtime_ns)
@@ -40,7 +39,7 @@ def demand(spec: RunSpec, name: str, last_ms: Mapping[str, int]) -> list[Span]:
 
 
 def phases(spec: RunSpec, last_ms: Mapping[str, int]) -> list[Phase]:
-    """The measured time, cut at every change."""
+    """Return the measured time, cut at every change."""
     begin, end = spec.warmup_ns, spec.warmup_ns + spec.runtime_ns
     wanted = {tenant.name: demand(spec, tenant.name, last_ms) for tenant in spec.tenants}
     cuts = {at for of in wanted.values() for span in of for at in span}
@@ -62,14 +61,14 @@ def phases(spec: RunSpec, last_ms: Mapping[str, int]) -> list[Phase]:
 
 
 def last_worked(series: pl.DataFrame) -> dict[str, int]:
-    """By tenant the start of the last window of its series in which something of it ended, ms."""
+    """Return by tenant the start of the last window of its series with a completion, ms."""
     worked = series.filter(pl.col("ios") > 0)
     return dict(worked.group_by("tenant").max().select("tenant", "t_ms").iter_rows())
 
 
 def longest_gaps(spec: RunSpec, last_ms: Mapping[str, int], series: pl.DataFrame) -> dict[str, int]:
-    """By tenant the longest time, in ns, that it was to work and nothing of it ended: whole windows
-    of the series within the measured time. Nobody who has no series is there."""
+    """Return by tenant the longest active time without a completion, in ns: whole windows of the
+    series within the measured time. Omits tenants without a series."""
     width = spec.window_ms * _MS
     begin = -(-spec.warmup_ns // width) * width
     end = (spec.warmup_ns + spec.runtime_ns) // width * width
@@ -82,7 +81,7 @@ def longest_gaps(spec: RunSpec, last_ms: Mapping[str, int], series: pl.DataFrame
     gaps = {}
     for name, starts in ended.items():
         if not starts and kept:
-            # Others have a series: this tenant did nothing at all.
+            # Others have a series: this tenant completed nothing.
             kept.add(name)
         if name not in kept:
             continue
@@ -98,13 +97,13 @@ def longest_gaps(spec: RunSpec, last_ms: Mapping[str, int], series: pl.DataFrame
 
 
 def windows(spec: RunSpec, series: pl.DataFrame) -> Windows:
-    """Bytes by tenant and 100 ms window (or the run's own window, if that is wider or 100 ms
-    is no multiple of it: then the next multiple). No window if a tenant has no series."""
+    """Return bytes by tenant and 100 ms window. If the run's own window is wider, or does not
+    divide 100 ms, the width is the next multiple of it. No window if a tenant has no series."""
     width_ms = spec.window_ms * -(-WINDOW_MS // spec.window_ms)
     first_ms = spec.window_ms * -(-spec.warmup_ns // (spec.window_ms * _MS))
     end_ms = (spec.warmup_ns + spec.runtime_ns) // _MS
     count = max(0, (end_ms - first_ms) // width_ms)
-    # In a guest fio's series is not kept.
+    # In a guest fio's series is not recorded.
     in_guest = not isinstance(spec.device, HostDevice)
     if in_guest and any(tenant.workload.program == "fio" for tenant in spec.tenants):
         count = 0
@@ -124,9 +123,9 @@ def windows(spec: RunSpec, series: pl.DataFrame) -> Windows:
 def ideal_bytes(
     spec: RunSpec, cut: Sequence[Phase], at: Windows, caps: Mapping[str, float]
 ) -> dict[str, list[float]]:
-    """The ideal in bytes by tenant and window: each window's own total, divided.
+    """Return the ideal in bytes by tenant and window: each window's own total, divided.
 
-    caps: bytes a second by tenant. A window's total is taken as spread evenly over its time.
+    caps: bytes per second by tenant. A window's total is assumed to be spread evenly over its time.
     """
     result = {tenant.name: [0.0] * at.count for tenant in spec.tenants}
     trees = [maxmin.tree(spec.tenants, spec.groups, p.active, p.weights) for p in cut]
@@ -143,8 +142,8 @@ def ideal_bytes(
 
 
 def share_errors(at: Windows, ideal: Mapping[str, Sequence[float]]) -> list[float | None]:
-    """The largest |share / ideal - 1| of each window, over the tenants it has an ideal for;
-    None if it has none: nothing moved, or nobody wanted anything."""
+    """Return the largest |share / ideal - 1| of each window, over the tenants with an ideal; None
+    without an ideal, because nothing moved or no tenant wanted I/O."""
     return [
         max(
             (abs(at.moved[name][k] / ideal[name][k] - 1) for name in ideal if ideal[name][k] > 0),
@@ -157,8 +156,8 @@ def share_errors(at: Windows, ideal: Mapping[str, Sequence[float]]) -> list[floa
 def changes(
     spec: RunSpec, last_ms: Mapping[str, int], at: Windows, errors: Sequence[float | None]
 ) -> list[Change]:
-    """Every change inside the measured time after which somebody wants I/O, in order, with
-    its convergence time. None without windows, which would show what follows."""
+    """Return every change inside the measured time after which a tenant wants I/O, in order, with
+    its convergence time. None without windows."""
     if not at.count:
         return []
     begin, end = spec.warmup_ns, spec.warmup_ns + spec.runtime_ns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What each tenant has without a scheduler, which what it has under one is compared with."""
+"""The results of each tenant without a scheduler, for comparison with runs under a scheduler."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -13,15 +13,15 @@ from isoblk.result.store import Run
 
 
 class UndividedRuns:
-    """The runs under `none` of a result set, each read once however many lean on it."""
+    """The runs under `none` of a result set; each is read once."""
 
     def __init__(self, runs: Sequence[Run | None]) -> None:
         self._runs = runs
         self._read = lru_cache(maxsize=None)(self._of)
 
     def of(self, index: int | None) -> Mapping[str, Undivided]:
-        """The tenants of the run at that index, by name; none of them where there is no run, or
-        not a valid one."""
+        """Return the tenants of the run at that index, by name; empty for a missing or invalid
+        run."""
         return {} if index is None else self._read(index)
 
     def _of(self, index: int) -> Mapping[str, Undivided]:

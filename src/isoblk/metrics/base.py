@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a metric is."""
+"""The record of a metric."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -20,21 +20,21 @@ Needs = Literal["", "full", "bound"]
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a run, or of each tenant of it.
+    """A number of a run, or of each of its tenants.
 
     Attributes:
-        name: as claims have it; one of each tenant ends in ".<tenant>".
-        text: what it is, with its formula.
+        name: in claims; that of a tenant's metric ends in ".<tenant>".
+        text: its meaning, with its formula.
         unit: of its values.
-        better: which way is better.
-        of_run: its value; None where the run has none. Of a tenant's metric, None.
-        of_tenant: likewise, of each tenant's.
-        needs: runs of its own, which are made if a claim asks for it: "full": each load alone and
-            without end; "bound": alone with as many requests as exact shares allow.
-        compared: `isoblk compare` sets it side by side, and `--fail-over` watches it if one way is
-            better.
-        deviation: it is 0 where all is right. Of two of them the difference is told, in
-            percentage points: a small one that has doubled is small still.
+        better: the better direction.
+        of_run: returns its value, None without one; None for a tenant's metric.
+        of_tenant: returns each tenant's value; None for a run's metric.
+        needs: additional runs, which are made if a claim is about it: "full": each load alone as a
+            closed loop without end; "bound": alone with as many requests as exact shares allow.
+        compared: whether `isoblk compare` shows it, and `--fail-over` checks it if it has a better
+            direction.
+        deviation: whether 0 is ideal. Two deviations are compared by their difference in percentage
+            points: a small one that has doubled is still small.
     """
 
     name: str
@@ -49,12 +49,12 @@ class Metric:
 
     @property
     def base(self) -> str:
-        """Its name without the place of the tenant's."""
+        """Return its name without the tenant."""
         return self.name.removesuffix(PER_TENANT)
 
 
 def show(value: float, unit: MetricUnit) -> str:
-    """A value of that unit, as people read it."""
+    """Format a value of that unit."""
     return _FORMS[unit](value)
 
 

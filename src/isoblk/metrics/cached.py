@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a cache and its two disks counted in the measured pass, and what follows from that."""
+"""Counters of a cache and its two disks in the measured pass, and figures derived from them."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What metrics are made of: a run's figures, prepared by isoblk.analysis. Shares, ideals and
-windows are explained there."""
+"""The figures of a run from which metrics are computed. isoblk.analysis prepares them, and explains
+shares, ideals and windows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of the measured time without a change; ns after the barrier."""
+    """A part of the measured time without a change; ns after the barrier."""
 
     start: int
     end: int
@@ -28,10 +28,10 @@ class Phase:
 
 @dataclass(frozen=True)
 class Windows:
-    """Bytes in the windows that lie wholly inside the measured time.
+    """Bytes in the windows that are wholly inside the measured time.
 
-    start_ns: of the first window, after the barrier. width_ns: of each. moved: tenant to
-    bytes by window; every tenant of the run is there.
+    start_ns: of the first window, after the barrier. width_ns: of each. moved: tenant to bytes by
+    window, for every tenant of the run.
     """
 
     start_ns: int
@@ -40,16 +40,16 @@ class Windows:
     moved: Mapping[str, Sequence[int]]
 
     def totals(self) -> list[int]:
-        """Bytes of all tenants by window."""
+        """Return the bytes of all tenants by window."""
         return [sum(column) for column in zip(*self.moved.values(), strict=True)]
 
 
 @dataclass(frozen=True)
 class Change:
-    """Something that moves the ideal, and how long the shares took to follow.
+    """A change of the ideal, and the time that the shares took to follow.
 
-    converged_ms: from the change to the start of the first whole window from which on the
-    share error stays below 5 % for 3 windows; None: not before the next change or the end.
+    converged_ms: from the change to the start of the first whole window from which on the share
+    error is below 5 % for 3 windows; None: not before the next change or the end.
     """
 
     at_ms: float
@@ -59,9 +59,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Alone:
-    """A load alone. bps: bytes a second. p99: of its latency, ns. request_ns: the device's time
-    for one of its requests: between two of them, or from begin to end where that is shorter, for
-    the device need not be busy. Both None where the load has no latency (a program's)."""
+    """A load alone. bps: bytes per second. p99: of its latency, ns. request_ns: the device's time
+    for one of its requests: between two completions, or the latency if that is shorter, because the
+    device may be idle between. Both are None if the load has no latency (a program's)."""
 
     bps: float
     p99: int | None
@@ -70,8 +70,8 @@ class Alone:
 
 @dataclass(frozen=True)
 class Undivided:
-    """A tenant without a scheduler, at the same study point. bps: bytes a second, over the time
-    that it was measured. p99: of its latency, ns; None where it has none. longest_gap_ns: as of
+    """A tenant without a scheduler, at the same study point. bps: bytes per second, over its
+    measured time. p99: of its latency, ns; None without one. longest_gap_ns: as of
     TenantMetrics."""
 
     bps: float
@@ -81,8 +81,8 @@ class Undivided:
 
 @dataclass(frozen=True)
 class Total:
-    """What all tenants of a run moved together in the measured time. rate: the sum of what each
-    reached in bytes a second, over the time that it was measured."""
+    """Total of all tenants of a run in the measured time. rate: the sum of their rates in bytes per
+    second, each over its own measured time."""
 
     bytes: int
     rate: float
@@ -90,16 +90,18 @@ class Total:
 
 @dataclass(frozen=True)
 class TenantMetrics:
-    """One tenant in one run.
+    """A tenant in a run.
 
     share, ideal, weight_share: fractions of the run's bytes: measured; max-min fair; by weight
-    alone among those active. bps, iops: over the run's measured time; own_bps, own_iops: over the
-    time that the tenant was measured. alone: its load alone on the device, if that was run.
+    alone among active tenants.
+    bps, iops: over the run's measured time; own_bps, own_iops: over the tenant's measured time.
+    alone: its load alone on the device, if that was run.
     longest_other_ns: the longest request_ns of another tenant alone; None unless all are known.
-    longest_gap_ns: the longest time that it was to work and nothing of it ended, in whole windows
-    of the run's series; None without a series. none: under `none`, if that was run. latency: by op,
-    and "all". replay: of a tenant with a trace. says: of one that runs a program, which has no
-    latency.
+    longest_gap_ns: the longest active time without a completion, in whole windows of the run's
+    series; None without a series.
+    none: under `none`, if that was run. latency: by op, and "all". replay: of a tenant with a
+    trace.
+    says: of a tenant with a program, which has no latency.
     """
 
     name: str
@@ -122,12 +124,12 @@ class TenantMetrics:
 
     @property
     def share_error(self) -> float | None:
-        """|share / ideal - 1|; None without an ideal: the tenant wanted nothing."""
+        """Return |share / ideal - 1|; None without an ideal, because the tenant wanted no I/O."""
         return abs(self.share / self.ideal - 1) if self.ideal > 0 else None
 
     @property
     def slowdown(self) -> float | None:
-        """Its rate alone over its rate here, each over the time it was measured; None if it never
+        """Return its rate alone over its rate here, each over its measured time; None if it never
         ran alone or got nothing."""
         if self.alone is None or not self.alone.bps or not self.own_bps:
             return None
@@ -136,11 +138,11 @@ class TenantMetrics:
 
 @dataclass(frozen=True)
 class Suspicion:
-    """Why figures of a tenant say something else than they seem to.
+    """Why figures of a tenant are misleading.
 
-    about: its latencies, all shares of the run, or every figure. off: of shares, how far the
-    tenant's moved, relative to what is due to it. served: the part of the tenant's requests that
-    was served, where that is the reason.
+    about: its latencies, all shares of the run, or every figure. off: the change of the tenant's
+    share, relative to its ideal. served: the served fraction of its requests, if that is the
+    reason.
     """
 
     about: Literal["latency", "shares", "all"]
@@ -152,17 +154,20 @@ class Suspicion:
 
 @dataclass(frozen=True)
 class RunMetrics:
-    """One run.
+    """The figures of a run.
 
     total: of this run. none, kyber: of the valid run under that scheduler at the same point, or
-    None. bound: its load alone with as many requests as exact shares allow, if that was run.
-    total_iops counts reads, writes and trims. caps: the most that a tenant has shown that it can
-    use, bytes a second; capped: whether the runs that the caps come from were there. whole: the
-    rate of a tenant's kind of requests alone and without end, if these were run. phases: stretches
-    without a change. windows, window_errors, window_ideal, window_by_weight: the shares over time,
-    by 100 ms. changes: those in demand and weights, with the time the shares took to follow.
-    predictions: feedbac's, PREDICTIONS_SCHEMA of isoblk.result.store; None under others. cache:
-    figures of the cache, by the names that claims have for them after "cache."; empty without one.
+    None.
+    bound: its load alone with as many requests as exact shares allow, if that was run. total_iops
+    counts reads, writes and trims.
+    caps: the highest rate that a tenant has shown that it can use, bytes per second. capped:
+    whether the runs for the caps exist.
+    whole: the rate of a tenant's kind of requests alone without end, if these were run.
+    phases: parts without a change.
+    windows, window_errors, window_ideal, window_by_weight: the shares over time, by 100 ms.
+    changes: of demand and weights, with the time that the shares took to follow.
+    predictions: feedbac's, PREDICTIONS_SCHEMA of isoblk.result.store; None under others.
+    cache: figures of the cache, by their names in claims after "cache."; empty without one.
     suspicions: isoblk.analysis.suspect.
     """
 
@@ -190,14 +195,14 @@ class RunMetrics:
 
     @cached_property
     def by_name(self) -> dict[str, TenantMetrics]:
-        """The tenants, by name."""
+        """Return the tenants by name."""
         return {tenant.name: tenant for tenant in self.tenants}
 
     @property
     def wanting(self) -> list[TenantMetrics]:
-        """The tenants that wanted something."""
+        """Return the tenants that wanted I/O."""
         return [tenant for tenant in self.tenants if tenant.weight_share > 0]
 
     def p99_worst(self) -> int | None:
-        """The largest p99 of all tenants, all ops, in ns."""
+        """Return the largest p99 of all tenants, all ops, in ns."""
         return max((t.latency[ALL].p99 for t in self.tenants if ALL in t.latency), default=None)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a scheduler must not do to a tenant, whatever it is good at. Each of these counts only what
-no account excuses, so that a large value is a defect and not a matter of taste."""
+"""Metrics of isolation: behaviour that no fairness definition permits, so that a large value is a
+defect of the scheduler."""
 
 import math
 
@@ -10,15 +10,15 @@ from isoblk.metrics.latency import ALL
 from isoblk.metrics.shares import parts_of_service
 from isoblk.run.spec import Workload
 
-# Who can use no more of the device than this part of what is due to it asks for little.
+# Fraction of its ideal service up to which a tenant's demand counts as light.
 _LITTLE = 0.5
 
-# Of a tenant whose due is fewer requests than that, nobody can say that it was denied them.
+# Number of requests below which a denied service cannot be told from chance.
 _FEW = 8
 
-# A pause is too long only beyond this: shorter ones are those of a disk that collects garbage.
+# Shortest pause that counts: a disk that collects garbage causes shorter ones.
 _SHORTEST_PAUSE_NS = 100_000_000
-# And beyond so many times what a tenant of its weight has to wait for a request in turn.
+# Multiple of the wait for a turn, by the tenant's weight, from which a pause counts.
 _TURNS = 10
 
 
@@ -40,7 +40,8 @@ def _load(run: RunMetrics, tenant: TenantMetrics) -> Workload:
 
 
 def _light(run: RunMetrics, tenant: TenantMetrics) -> bool:
-    """Whether it can use only little of what is due to it, of the device's time and of bytes."""
+    """Return whether the tenant can use only a small part of its ideal, in device time and in
+    bytes."""
     if tenant.name not in run.whole or tenant.alone is None or run.none is None:
         return False
     little = _LITTLE * tenant.weight_share
@@ -65,7 +66,7 @@ def _starved(run: RunMetrics, tenant: TenantMetrics) -> float | None:
     load = _load(run, tenant)
     turn_ns = max(alone.request_ns, tenant.longest_other_ns or 0.0) / tenant.weight_share
     if run.total_bps:
-        # And by bytes: so much is sent until it is its turn.
+        # In bytes: the amount that is sent until its turn.
         turn_ns = max(turn_ns, load.bs * 1e9 / run.total_bps / tenant.weight_share)
     own_ns = load.thinktime_ns + (1e9 / load.rate_iops if load.rate_iops else 0.0)
     none_ns = (tenant.none.longest_gap_ns if tenant.none else None) or 0

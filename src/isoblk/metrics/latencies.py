@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How long a tenant's requests took, from when they were meant to start."""
+"""Latencies of a tenant's requests, from their intended start."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from isoblk.metrics.latency import ALL
 
 
 def _of(field: str) -> Callable[[RunMetrics, TenantMetrics], float | None]:
-    """A field of a tenant's latencies, all ops together."""
+    """Return a function for a field of a tenant's latencies, all ops together."""
 
     def value(run: RunMetrics, tenant: TenantMetrics) -> float | None:
         if ALL not in tenant.latency:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Percentiles from the generator's log-linear buckets.
 
-A percentile is the upper bound of the bucket it falls in: never too low, and at most 1.6 %
-too high. Means are exact, from the generator's sums.
+A percentile is the upper bound of its bucket: never too low, and at most 1.6 % too high. Means are
+exact, from the generator's sums.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-DATA_OPS = ("read", "write", "trim")  # "all" is these; a flush moves no data
+DATA_OPS = ("read", "write", "trim")  # "all" covers these; a flush has no data
 ALL = "all"
 
 Buckets = Sequence[tuple[int, int]]
@@ -24,7 +24,7 @@ PERCENTILES = {"p50": 5000, "p99": 9900, "p99_9": 9990, "p99_99": 9999}
 
 @dataclass(frozen=True)
 class LatencyStats:
-    """Of one tenant and op. All in ns; percentiles are buckets' upper bounds."""
+    """Of a tenant and op. All in ns; percentiles are upper bounds of buckets."""
 
     count: int
     mean: float
@@ -35,10 +35,11 @@ class LatencyStats:
 
 
 def percentile(buckets: Buckets, per_10000: int) -> int:
-    """Upper bound of the bucket of the ceil(n * q)-th smallest latency (nearest rank), in ns.
+    """Return the upper bound of the bucket of the ceil(n * q)-th smallest latency (nearest rank),
+    in ns.
 
     Raises:
-        ValueError: there is nothing in the buckets.
+        ValueError: the buckets are empty.
     """
     total = sum(count for _, count in buckets)
     rank = -(-total * per_10000 // 10000)
@@ -51,7 +52,7 @@ def percentile(buckets: Buckets, per_10000: int) -> int:
 
 
 def stats(buckets: Buckets, sum_ns: int) -> LatencyStats | None:
-    """The percentiles of `buckets`, and the mean from the exact sum; None if empty."""
+    """Return the percentiles of `buckets`, and the mean from the exact sum; None if empty."""
     count = sum(n for _, n in buckets)
     if not count:
         return None
@@ -61,7 +62,7 @@ def stats(buckets: Buckets, sum_ns: int) -> LatencyStats | None:
 
 
 def merge(many: Iterable[Buckets]) -> list[tuple[int, int]]:
-    """One distribution of several."""
+    """Merge several distributions."""
     counts: dict[int, int] = {}
     for buckets in many:
         for upper, count in buckets:
@@ -70,7 +71,7 @@ def merge(many: Iterable[Buckets]) -> list[tuple[int, int]]:
 
 
 def by_tenant(table: "pl.DataFrame") -> dict[str, dict[str, list[tuple[int, int]]]]:
-    """A run's latency table as tenant to op to buckets; "all" merges the ops that move data."""
+    """Return a run's latency table as tenant to op to buckets; "all" merges the ops with data."""
     result: dict[str, dict[str, list[tuple[int, int]]]] = {}
     columns = (table[name].to_list() for name in ("tenant", "op", "upper_ns", "count"))
     for tenant, op, upper, count in zip(*columns, strict=True):
@@ -84,9 +85,9 @@ def by_tenant(table: "pl.DataFrame") -> dict[str, dict[str, list[tuple[int, int]
 
 
 def cdf(buckets: Buckets, points: int = 120) -> list[tuple[int, float]]:
-    """(latency in ns, fraction at or below it), at most about `points` of them, denser
-    towards the tail: kept where the survivors 1 - F have shrunk by a constant factor, or F
-    has grown by a constant step. Ends with fraction 1."""
+    """Return (latency in ns, fraction at or below it), about `points` of them, denser towards the
+    tail: where the rest 1 - F has shrunk by a constant factor, or F has grown by a constant step.
+    Ends with fraction 1."""
     total = sum(count for _, count in buckets)
     result: list[tuple[int, float]] = []
     step = 2 / points

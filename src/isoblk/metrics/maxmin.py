@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The weighted max-min fair division, flat and over a tree of cgroups.
 
-An amount is poured over tenants in proportion to their weights; who reaches what it can use
-alone (its cap) stops there, and what it leaves goes to the others by weight. (D. Bertsekas,
-R. Gallager, Data Networks, 2nd ed., 1992, section 6.5.2; with weights as in A. Demers,
-S. Keshav, S. Shenker, SIGCOMM 1989.) In a tree the same is done at every inner cgroup, where
-a child's cap is the sum of the caps below it, so that what a tenant leaves goes first to its
+An amount is divided among tenants in proportion to their weights; a tenant that reaches the rate it
+can use alone (its cap) gets no more, and the rest is divided among the others by weight. (D.
+Bertsekas, R. Gallager, Data Networks, 2nd ed., 1992, section 6.5.2; with weights as in A. Demers,
+S. Keshav, S. Shenker, SIGCOMM 1989.) In a tree the same is done at every inner cgroup, where a
+child's cap is the sum of the caps below it, so that a tenant's unused part goes first to its
 siblings (H. Zhang, J. C. R. Bennett, Hierarchical packet fair queueing, SIGCOMM 1996).
 """
 
@@ -18,7 +18,7 @@ from isoblk.run.spec import Group, Tenant
 
 
 def water_fill(total: float, weights: Sequence[float], caps: Sequence[float]) -> list[float]:
-    """Divide `total` by `weights` (> 0) so that nobody exceeds its cap (may be infinite).
+    """Divide `total` by `weights` (> 0) so that no part exceeds its cap (may be infinite).
 
     Returns:
         the amounts in the order given; they add up to min(total, sum of caps).
@@ -26,7 +26,7 @@ def water_fill(total: float, weights: Sequence[float], caps: Sequence[float]) ->
     amounts = [0.0] * len(weights)
     left = total
     weight_left = math.fsum(weights)
-    # Whoever fills up at the lowest level of water comes first.
+    # In order of the water level at which each reaches its cap.
     order = sorted(range(len(weights)), key=lambda i: caps[i] / weights[i])
     for place, i in enumerate(order):
         fair = left * weights[i] / weight_left if weight_left > 0 else left
@@ -57,10 +57,11 @@ def tree(
     active: Collection[str],
     weights: Mapping[str, float],
 ) -> Node:
-    """The hierarchy of those tenants that are `active`, with the `weights` of the moment (by
-    tenant). Cgroups nobody is active in are left out. Tenants in one cgroup divide what it
-    gets by their weights; a cgroup that is only somebody's parent weighs 100 unless in `groups`.
-    A tenant whose cgroup has children gives it its weight, and weighs OWN_WEIGHT among them.
+    """Return the hierarchy of the `active` tenants with the current `weights` (by tenant).
+
+    Cgroups without an active tenant are left out. Tenants in one cgroup divide its amount by their
+    weights; a cgroup that is only a parent weighs 100 unless it is in `groups`. A tenant whose
+    cgroup has children gives it its weight, and weighs OWN_WEIGHT among them.
     """
     inner = {group.path for group in groups}
     cgroup_weight = {group.path: float(group.weight) for group in groups}
@@ -114,8 +115,8 @@ def divide(root: Node, total: float, caps: Mapping[str, float]) -> dict[str, flo
 
 
 def shares(root: Node, total: float, caps: Mapping[str, float]) -> dict[str, float]:
-    """divide(), as fractions that add up to 1. What no cap allows (a total above the sum of
-    the caps, by noise) is spread in proportion, so that the fractions stay those of the caps."""
+    """Divide as divide(), into fractions that add up to 1. An excess over the sum of the caps, by
+    noise, is spread in proportion to the caps."""
     amounts = divide(root, total, caps)
     whole = math.fsum(amounts.values())
     if whole <= 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How the shares moved in the course of a run."""
+"""Metrics of the shares over time."""
 
 import math
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ from isoblk.metrics.facts import RunMetrics, TenantMetrics
 
 
 def burst_ms(moved: Sequence[int], ideal: Sequence[float], width_ms: float) -> float:
-    """The most by which a tenant was ahead of its ideal in any stretch of windows on end, in
-    ms at its ideal rate: the largest sum of width (moved / ideal - 1); 0 if never ahead.
+    """Return the largest lead of a tenant over its ideal in consecutive windows, in ms at its ideal
+    rate: the largest sum of width (moved / ideal - 1); 0 without a lead.
 
-    A window in which it has no ideal, because it wants nothing, ends a stretch.
+    A window without an ideal, because the tenant wants no I/O, ends a sequence.
     """
     most = ahead = 0.0
     for got, fair in zip(moved, ideal, strict=True):
@@ -38,7 +38,7 @@ def _p95(run: RunMetrics) -> float | None:
 
 
 def _converged_ms(run: RunMetrics) -> float | None:
-    """Infinite if the shares did not follow a change; None without changes."""
+    """Return infinity if the shares did not follow a change; None without changes."""
     return max(
         (math.inf if one.converged_ms is None else one.converged_ms for one in run.changes),
         default=None,
@@ -64,7 +64,7 @@ METRICS = (
         compared=True,
         deviation=True,
     ),
-    # It may be infinite, and is not compared.
+    # Not compared, because it may be infinite.
     Metric(
         "converged_ms",
         "longest time until shares follow a change of demand or weight; infinite if they do not",

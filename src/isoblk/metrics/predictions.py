@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How well feedbac predicted. Tables are PREDICTIONS_SCHEMA of isoblk.result.store."""
+"""Metrics of feedbac's predictions. Tables are PREDICTIONS_SCHEMA of isoblk.result.store."""
 
 import math
 from itertools import pairwise
@@ -25,7 +25,7 @@ def _mean_error(run: RunMetrics) -> float | None:
 
 
 def _errors(run: RunMetrics) -> list[float]:
-    """Of the periods that ended in the measured time."""
+    """Return the errors of the periods that ended in the measured time."""
     if run.predictions is None:
         return []
     begin, end = run.spec.warmup_ns / _MS, (run.spec.warmup_ns + run.spec.runtime_ns) / _MS
@@ -33,9 +33,11 @@ def _errors(run: RunMetrics) -> list[float]:
 
 
 def _settled_ms(run: RunMetrics) -> float | None:
-    """How long predictions took to be good again, the longest of all changes of the device: to
-    the end of the last period before the next change, or the end, whose error is above
-    SETTLED_BELOW. Infinite if no better one follows; None without a change."""
+    """Return the longest time that predictions took to recover after a change of the device.
+
+    It ends with the last period, before the next change or the end, whose error is above
+    SETTLED_BELOW. Infinite if no better period follows; None without a change.
+    """
     if run.predictions is None:
         return None
     end = (run.spec.warmup_ns + run.spec.runtime_ns) / _MS
@@ -54,7 +56,7 @@ def _settled_ms(run: RunMetrics) -> float | None:
 
 
 def _between(predictions: "pl.DataFrame", begin: float, end: float) -> "pl.DataFrame":
-    """The periods that ended after `begin`, and not after `end`, ms."""
+    """Return the periods that ended after `begin`, and not after `end`, ms."""
     at = predictions["t_ms"]
     return predictions.filter((at > begin) & (at <= end))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""All metrics, by the names that claims have for them."""
+"""All metrics, by their names in claims."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -30,7 +30,7 @@ NAMES: Final[Mapping[str, str]] = {
 
 
 def described(base: str) -> Metric:
-    """The metric of that name, of a run or of each tenant, without the place of the tenant's.
+    """Return the metric of that name, of a run or of each tenant, without the tenant.
 
     Raises KeyError for an unknown one.
     """
@@ -38,7 +38,7 @@ def described(base: str) -> Metric:
 
 
 def metric_value(metrics: RunMetrics, name: str) -> float | None:
-    """A metric of a run as a claim names it; latencies in ns.
+    """Return a metric of a run by its name in claims; latencies in ns.
 
     None: the run does not have it. Raises KeyError for an unknown metric or tenant.
     """
@@ -55,7 +55,7 @@ def metric_value(metrics: RunMetrics, name: str) -> float | None:
     metric = METRICS[base + PER_TENANT if rest else base]
     if metric.of_tenant is not None:
         return metric.of_tenant(metrics, metrics.by_name[rest])
-    assert metric.of_run is not None  # by the name, which has no tenant
+    assert metric.of_run is not None  # the name has no tenant
     return metric.of_run(metrics)
 
 
@@ -66,12 +66,12 @@ def _said(report: ProgramReport | None, figure: str) -> float | None:
 
 
 def metric_text(name: str, value: float) -> str:
-    """A value with its unit, as people read it; but for "says.", whose units programs give."""
+    """Format a value with its unit; not for "says.", whose units programs set."""
     return show(value, metric_unit(name))
 
 
 def metric_unit(name: str) -> MetricUnit:
-    """The unit of a metric that a claim names; but for "says.", whose units programs give."""
+    """Return the unit of a metric in a claim; not for "says.", whose units programs set."""
     base, _, rest = name.partition(".")
     if base == CACHE:
         return cached.FIGURES[rest][0]
@@ -83,11 +83,11 @@ _COUNTED: Final[Mapping[str, Better]] = {"read_hit_ratio": "up"}
 
 
 def direction(name: str, unit: str = "") -> tuple[Better, bool]:
-    """Which way a metric is better, and whether it is a deviation: Metric.
+    """Return a metric's better direction, and whether it is a deviation: see Metric.
 
     Args:
-        name: as claims have it.
-        unit: that a program gives; of "says." alone.
+        name: in claims.
+        unit: of a program's figure; for "says." only.
     """
     if name.startswith(SAYS):
         return _SAID.get(unit, "neither"), False
@@ -99,7 +99,7 @@ def direction(name: str, unit: str = "") -> tuple[Better, bool]:
 
 
 def wants(names: Collection[str], needs: Needs) -> bool:
-    """Whether one of these metrics needs such runs of its own."""
+    """Return whether one of these metrics needs additional runs of that kind."""
     return any(
         METRICS[one].needs == needs
         for name in names
@@ -112,19 +112,20 @@ _PLACE = re.compile(r"\{(than\.)?([^{}]*)\}")
 
 
 def places(why: str) -> list[tuple[str, bool]]:
-    """The metrics that a claim's reason gives figures of, and whether they are the other run's."""
+    """Return the metrics in a claim's reason, and whether each is of the compared run."""
     return [(match[2], bool(match[1])) for match in _PLACE.finditer(why)]
 
 
 def fill(why: str, value: Callable[[str, bool], str]) -> str:
-    """A claim's reason with figures. value: text of a metric, and of which run: places()."""
+    """Return a claim's reason with figures. value: returns the text of a metric of a run, as in
+    places()."""
     return _PLACE.sub(lambda match: value(match[2], bool(match[1])), why)
 
 
 def split_says(name: str, tenants: Collection[str]) -> tuple[str, str] | None:
-    """The tenant and the figure of "says.TENANT.FIGURE"; None if it is none of those tenants'.
+    """Return the tenant and the figure of "says.TENANT.FIGURE"; None if it is of no such tenant.
 
-    Both may have dots in them: of several tenants that fit, the one with the longest name.
+    Both may contain dots: of several matching tenants, the one with the longest name.
     """
     rest = name.removeprefix(SAYS)
     fits = [one for one in tenants if rest != name and rest.startswith(f"{one}.")]
@@ -135,10 +136,10 @@ def split_says(name: str, tenants: Collection[str]) -> tuple[str, str] | None:
 
 
 def split_metric(name: str, tenants: Collection[str]) -> tuple[str, str | None]:
-    """A metric's name in NAMES, and the tenant it is about (None: it is about the run).
+    """Return a metric's name in NAMES, and its tenant (None: it is about the run).
 
     Args:
-        name: as a claim has it: "jain", "share.web".
+        name: in a claim: "jain", "share.web".
         tenants: names of the run's tenants.
 
     Raises:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How a run was divided among its tenants."""
+"""Metrics of a run's division among its tenants."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,8 @@ RATIO = "weight_ratio_error"
 
 
 def ratio_error(metrics: RunMetrics, among: Sequence[str]) -> float:
-    """max over some tenants of |share / plain weight share - 1|, both of what these tenants got.
+    """Return the maximum over some tenants of |share / plain weight share - 1|, both relative to
+    the total of these tenants.
 
     Infinite if they got nothing. Raises KeyError for an unknown tenant.
     """
@@ -37,8 +38,8 @@ def _share_error(run: RunMetrics) -> float | None:
 
 
 def parts_of_service(run: RunMetrics) -> dict[str, float]:
-    """By tenant what it got of the device's time / what is due to it; nobody where demand or
-    weights change, or the runs it needs are missing."""
+    """Return by tenant its device time relative to its ideal; empty if demand or weights change, or
+    the runs for it are missing."""
     known = min(len(run.whole), len(run.caps))
     if len(run.phases) != 1 or known < len(run.tenants):
         return {}
@@ -73,7 +74,8 @@ def _least_in_group(run: RunMetrics) -> float | None:
 
 
 def _in_groups(run: RunMetrics, least: int) -> list[list[float]]:
-    """What tenants got / their part by weight, by cgroups that hold at least so many."""
+    """Return the tenants' bytes relative to their share by weight, by cgroups with at least so
+    many."""
     groups: dict[str, list[float]] = {}
     for one in run.wanting:
         groups.setdefault(one.cgroup, []).append(one.share / one.weight_share)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The little statistics the reports need: means with intervals, Welch's test, Jain's index."""
+"""Statistics for reports: means with intervals, Welch's test, Jain's index."""
 
 import functools
 import math
@@ -12,14 +12,14 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """What `n` repeats had.
+    """Statistics of `n` repeats.
 
     Attributes:
         mean: their mean.
-        low: of the 95 % confidence interval of the mean; the mean if n is 1.
-        high: its other end.
-        n: how many repeats.
-        median: the repeat in the middle, or the mean of the two there.
+        low: lower end of the 95 % confidence interval of the mean; the mean if n is 1.
+        high: its upper end.
+        n: number of repeats.
+        median: the middle repeat, or the mean of the two in the middle.
         least: the smallest.
         most: the largest.
     """
@@ -34,22 +34,22 @@ class Estimate:
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Mean and two-sided 95 % interval of at least one value: mean +- t s / sqrt(n), with
+    """Return mean and two-sided 95 % interval of at least one value: mean +- t s / sqrt(n), with
     Student's t of n - 1 degrees of freedom."""
     mean = fmean(values)
     n = len(values)
     if n == 1:
         return Estimate(mean, mean, mean, 1, mean, mean, mean)
     middle = median(values), min(values), max(values)
-    if math.isinf(mean):  # of something that never came to an end in one of the repeats
+    if math.isinf(mean):  # a repeat did not end
         return Estimate(mean, min(values), math.inf, n, *middle)
     half = t_quantile(CONFIDENCE, n - 1) * stdev(values) / math.sqrt(n)
     return Estimate(mean, mean - half, mean + half, n, *middle)
 
 
 def welch_p(a: Sequence[float], b: Sequence[float]) -> float | None:
-    """Two-sided p-value of Welch's t test (B. L. Welch, Biometrika 34, 1947) that the means
-    differ; None if either side has fewer than two values."""
+    """Return the two-sided p-value of Welch's t test (B. L. Welch, Biometrika 34, 1947) that the
+    means differ; None if either side has fewer than two values."""
     if len(a) < 2 or len(b) < 2:
         return None
     va, vb = variance(a) / len(a), variance(b) / len(b)
@@ -61,14 +61,14 @@ def welch_p(a: Sequence[float], b: Sequence[float]) -> float | None:
 
 
 def t_two_sided(t: float, freedom: float) -> float:
-    """P(|T| >= t) of Student's t: I_x(v/2, 1/2) with x = v / (v + t^2) (Abramowitz and
+    """Return P(|T| >= t) of Student's t: I_x(v/2, 1/2) with x = v / (v + t^2) (Abramowitz and
     Stegun, Handbook of Mathematical Functions, 26.7.1 and 26.5.27)."""
     return _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 
 @functools.lru_cache(maxsize=1024)
 def t_quantile(confidence: float, freedom: float) -> float:
-    """The t with P(|T| <= t) = confidence."""
+    """Return the t with P(|T| <= t) = confidence."""
     high = 1.0
     while t_two_sided(high, freedom) > 1 - confidence:
         high *= 2
@@ -76,12 +76,12 @@ def t_quantile(confidence: float, freedom: float) -> float:
 
 
 def jain(values: Sequence[float]) -> float | None:
-    """(sum x)^2 / (n sum x^2), 1/n..1: R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984. None if
-    nobody got anything."""
+    """Return (sum x)^2 / (n sum x^2), 1/n..1: R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984. None if
+    all values are 0."""
     largest = max(values, default=0.0)
     if largest <= 0:
         return None
-    scaled = [value / largest for value in values]  # squares of tiny shares must not vanish
+    scaled = [value / largest for value in values]  # avoids underflow of the squares of tiny shares
     return math.fsum(scaled) ** 2 / (len(scaled) * math.fsum(x * x for x in scaled))
 
 
@@ -98,10 +98,10 @@ def _bisect(falling: Callable[[float], float], low: float, high: float) -> float
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """I_x(a, b) by its continued fraction (Abramowitz and Stegun 26.5.8), Lentz's method."""
+    """Return I_x(a, b) by its continued fraction (Abramowitz and Stegun 26.5.8), Lentz's method."""
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
-    if x > (a + 1) / (a + b + 2):  # the fraction converges fast on the other side only
+    if x > (a + 1) / (a + b + 2):  # the fraction converges fast only on the other side
         return 1 - _incomplete_beta(b, a, 1 - x)
     log_front = (
         math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How much a run moved, and how much a tenant."""
+"""Metrics of the amount of I/O of a run and of a tenant."""
 
 from isoblk.metrics.base import PER_TENANT, Metric
 from isoblk.metrics.facts import RunMetrics, Total
@@ -14,7 +14,8 @@ def _total_vs_best(run: RunMetrics) -> float | None:
 
 
 def vs(run: RunMetrics, *others: Total | None) -> float | None:
-    """The run's bytes over those of the best of the others; None if one of them is not there."""
+    """Return the run's bytes over those of the best of the others; None if one of them is
+    missing."""
     totals = [other.bytes for other in others if other is not None]
     if len(totals) < len(others) or not max(totals):
         return None
