@@ -128,7 +128,7 @@ def test_no_script_is_run_where_others_can_change_it(machine: Machine) -> None:
     command = ("run", _study(machine, ONE), "--machine", "host", "--loop", "64m")
     done = machine.isoblk(*command, "-o", str(shared / "results"))
     assert done.returncode == 2
-    assert "shared: others may write to it (mode 777)" in done.stderr
+    assert "shared: other users may write to it (mode 777)" in done.stderr
     assert not list((shared / "results/runs").iterdir())
     assert machine.condition() == before
 

@@ -64,9 +64,9 @@ has b /dev/slow
     )
     told = _told(left.read("said"))
     assert [status for _, status in told] == [2, 0, 2, 2, 2, 2, 2, 0, 0], told
-    assert "stands on the same sectors as dm-" in told[0][0]
-    assert "stands on the same sectors as dm-" in told[2][0]
-    assert "stands on the same sectors as dm-" in told[3][0]
+    assert "shares sectors with dm-" in told[0][0]
+    assert "shares sectors with dm-" in told[2][0]
+    assert "shares sectors with dm-" in told[3][0]
 
 
 def test_the_ssd_of_a_live_cache_is_not_wiped_by_another_name(guest: Guest) -> None:
@@ -93,7 +93,7 @@ has a /dev/slow
     told = _told(left.read("said"))
     assert [status for _, status in told] == [0, 2, 2, 2, 2, 0], told
     for line, _ in told[1:4]:
-        assert "stands on the same sectors as dm-" in line
+        assert "shares sectors with dm-" in line
 
 
 @pytest.mark.long

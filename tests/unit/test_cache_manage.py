@@ -120,13 +120,13 @@ def test_the_ssd_is_neither_the_origin_nor_a_part_of_it(tmp_path: Path) -> None:
             "/dev/mapper/control: open failed: No such device\n"
             "Failure to communicate with kernel device-mapper driver.\n",
             UserError,
-            "the kernel has no device-mapper; modprobe dm-mod",
+            "the kernel has no device-mapper; run: modprobe dm-mod",
         ),
         (
             "/dev/mapper/control: open failed: Permission denied\n"
             "Failure to communicate with kernel device-mapper driver.\n",
             UserError,
-            "no right to use device-mapper; run as root",
+            "no permission to use device-mapper; run as root",
         ),
         ("device-mapper: reload ioctl failed\nCommand failed.\n", RunError, "dmsetup table"),
     ],

@@ -61,8 +61,8 @@ def test_what_is_no_disk_is_refused(path: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("missing", "why"),
     [
-        ("sys/block/sdb/queue/scheduler", "no right to write"),
-        ("cgroup", "no right to make cgroups"),
+        ("sys/block/sdb/queue/scheduler", "no permission to write"),
+        ("cgroup", "no permission to make cgroups"),
     ],
 )
 def test_a_missing_right_is_named(

@@ -82,7 +82,7 @@ def test_two_names_of_one_disk_are_seen(stack: Stack) -> None:
     other = stack.mapped("other", f"0 1 linear {disk} 999")
     assert stack.share(one, two) and stack.share(two, one)
     assert not stack.share(one, other)
-    with pytest.raises(UserError, match=r"stands on the same sectors as dm-3 \(two\); dmsetup rem"):
+    with pytest.raises(UserError, match=r"shares sectors with dm-3 \(two\); dmsetup rem"):
         stack.refuse(one)
     stack.refuse(other)
 
@@ -107,7 +107,7 @@ def test_a_mount_of_an_overlapping_partition_is_seen_from_a_loop_device(stack: S
     (stack.dev / "sda").parent.mkdir()
     above = stack.mapped("copy", f"0 50 linear {disk} 150")
     put(stack.proc / "self/mountinfo", f"30 22 {part} / /x rw - ext4 /dev/sda1 rw\n")
-    with pytest.raises(UserError, match="the same sectors as /dev/sda1, which is mounted on /x"):
+    with pytest.raises(UserError, match="sectors with /dev/sda1, which is mounted on /x"):
         stack.refuse(above)
 
 
@@ -150,7 +150,7 @@ def test_two_paths_to_one_disk_are_one_disk(stack: Stack) -> None:
     third = stack.add("sdc", 1000, device__wwid="naa.5000c6")
     whole = stack.mapped("mpath", f"0 1000 multipath 0 0 1 1 x 0 1 1 {paths[0]} 1")
     assert stack.share(paths[1], whole) and not stack.share(third, whole)
-    with pytest.raises(UserError, match="the same sectors as dm-4"):
+    with pytest.raises(UserError, match="sectors with dm-4"):
         stack.refuse(paths[1])
     stack.refuse(third)
 
@@ -162,7 +162,7 @@ def test_a_path_that_the_kernel_joins_itself_is_no_other_disk(stack: Stack) -> N
     stack.refuse(disk)
     origins.refuse_alike(stack.place(disk), "x", stack.mapper, stack.sys, stack.dev)
     stack.add("nvme1n1", 1000, wwid="eui.1")
-    with pytest.raises(UserError, match=r"nvme1n1 calls itself wwid:eui\.1, too"):
+    with pytest.raises(UserError, match=r"nvme1n1 has the same name wwid:eui\.1"):
         origins.refuse_alike(stack.place(disk), "x", stack.mapper, stack.sys, stack.dev)
 
 
@@ -218,7 +218,7 @@ def test_without_a_word_of_device_mapper_a_volume_stands_on_all_of_its_disks(sta
     end = stack.part("sda", "sda1", 900, 100)
 
     def refuses(*words: str, table: str = "") -> str:
-        raise UserError("no right to use device-mapper")
+        raise UserError("no permission to use device-mapper")
 
     ground = Ground(stack.sys, refuses, stack.dev)
     assert stack.place(end) in ground.sharing(stack.place(volume))

@@ -142,7 +142,7 @@ def test_the_journal_of_a_process_that_lives_is_left_alone(fake: FakeMachine) ->
     with book.journal(state) as own:
         own.record(book.read_queue(fake.place / "queue"))
         _disturb(fake)
-        with pytest.raises(UserError, match="belongs to an isoblk that is running"):
+        with pytest.raises(UserError, match="is of a running isoblk"):
             book.restore(state)
         assert "[bfq]" in (fake.place / "queue/scheduler").read_text()
 
@@ -164,7 +164,7 @@ def test_a_name_that_no_journal_can_hold_is_an_error(fake: FakeMachine) -> None:
 def test_what_cannot_be_undone_stays_in_the_journal(fake: FakeMachine) -> None:
     state, group = fake.root / "state", fake.root / "cgroup/isoblk-sdb"
     with (
-        pytest.raises(RunError, match=r"not everything.*isoblk-sdb.*isoblk host restore"),
+        pytest.raises(RunError, match=r"some changes.*isoblk-sdb.*isoblk host restore"),
         book.journal(state) as own,
     ):
         own.record(Cgroups(str(group)))
@@ -182,7 +182,7 @@ def test_no_signal_goes_to_a_process_that_cannot_be_seen(
     monkeypatch.setattr(
         "isoblk.machine.journal.os.kill", lambda *a: pytest.fail("killed its own group")
     )
-    with pytest.raises(RunError, match="another namespace"):  # noqa: SIM117
+    with pytest.raises(RunError, match="another PID namespace"):  # noqa: SIM117
         with book.journal(fake.root / "state") as own:
             own.record(Cgroups(str(group)))
 
@@ -255,7 +255,7 @@ def test_a_state_directory_that_cannot_be_written_names_the_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(tmp_path / "file", "")
-    with pytest.raises(UserError, match=r"no right to write the journal.*run as root"):  # noqa: SIM117
+    with pytest.raises(UserError, match=r"no permission to write the journal.*run as root"):  # noqa: SIM117
         with book.journal(tmp_path / "file/state"):
             pass
 

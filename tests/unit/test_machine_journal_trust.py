@@ -103,8 +103,8 @@ def test_a_strangers_directory_is_not_believed(
 def test_a_directory_that_others_write_to_is_not_believed(fake: FakeMachine, mode: int) -> None:
     _write(fake)
     (fake.root / "state").chmod(mode)
-    following = "set ISOBLK_STATE" if mode & stat.S_ISVTX else "look at what is in it.*chmod go-w"
-    _refused(fake, f"state: others may write to it .*{following}")
+    following = "set ISOBLK_STATE" if mode & stat.S_ISVTX else "check its contents.*chmod go-w"
+    _refused(fake, f"state: other users may write to it .*{following}")
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o720])
@@ -113,13 +113,13 @@ def test_one_below_such_a_directory_is_not_believed(fake: FakeMachine, mode: int
     above.mkdir()
     above.chmod(mode)
     _write(fake).parent.rename(above / "state")
-    _refused(fake, "above: others may write to it", above / "state")
+    _refused(fake, "above: other users may write to it", above / "state")
     _refused_to_make(above / "new/state")
     assert not (above / "new").exists()
 
 
 def _refused_to_make(state: Path) -> None:
-    with pytest.raises(UserError, match=r"others may write to it|belongs to user"):  # noqa: SIM117
+    with pytest.raises(UserError, match=r"other users may write to it|belongs to user"):  # noqa: SIM117
         with book.journal(state):
             pass
 
@@ -133,7 +133,7 @@ def test_root_runs_no_script_where_others_can_change_it(
     monkeypatch.delenv("SUDO_UID", raising=False)
     refuse_shared_results(runs)
     runs.parent.chmod(0o777)
-    with pytest.raises(UserError, match="results: others may write to it"):
+    with pytest.raises(UserError, match="results: other users may write to it"):
         refuse_shared_results(runs)
     runs.parent.chmod(0o755)
     give(runs.parent)
@@ -210,11 +210,11 @@ def _as_directory(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (_as_link, "is not a file of isoblk's, but a link"),
-        (_as_fifo, "is not a file of isoblk's"),
-        (_as_directory, "is not a file of isoblk's"),
-        (lambda path: path.chmod(0o620), "others may write to it"),
-        (lambda path: path.chmod(0o602), "others may write to it"),
+        (_as_link, "is a link or a device, not a file of isoblk"),
+        (_as_fifo, "not a file of isoblk"),
+        (_as_directory, "not a file of isoblk"),
+        (lambda path: path.chmod(0o620), "other users may write to it"),
+        (lambda path: path.chmod(0o602), "other users may write to it"),
     ],
 )
 def test_a_file_that_can_be_another_users_is_not_believed(
@@ -289,7 +289,7 @@ def test_what_no_run_changes_is_not_believed_nor_anything_beside_it(
     harmless = Queue(str(fake.place / "queue"), {"scheduler": "kyber"})
     journal = _write(fake, harmless, _evil(fake)[name], harmless)
     before = tree()
-    with pytest.raises(RunError, match=r"7.journal: tells of what no run changes") as caught:
+    with pytest.raises(RunError, match=r"7.journal: has a change that no run makes") as caught:
         book.restore(fake.root / "state")
     assert "\n" not in str(caught.value)
     assert tree() == before
@@ -341,7 +341,7 @@ def test_a_journal_is_restored_by_one_at_a_time(
     seen = []
 
     def meanwhile(change: Change) -> list[str]:
-        with pytest.raises(UserError, match="belongs to an isoblk that is running"):
+        with pytest.raises(UserError, match="is of a running isoblk"):
             book.restore(fake.root / "state")
         with pytest.raises(UserError, match="another isoblk is running"):  # noqa: SIM117
             with book.journal(fake.root / "state"):

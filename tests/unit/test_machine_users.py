@@ -55,7 +55,7 @@ WHOLE = [
     (lambda fake: put(fake.place / "holders/md0/x", ""), r"/dev/sdb is held by md0"),
     (
         lambda fake: put(fake.sys / "block/loop7/loop/backing_file", "/dev/sdb\n"),
-        r"/dev/sdb is what loop7 is made of",
+        r"/dev/sdb is the backing of loop7",
     ),
 ]
 
@@ -79,7 +79,7 @@ WHOLE = [
         (_hold_by_lvm, r"/dev/sdb1 is held by dm-3 \(vg-root\)"),
         (
             lambda fake: put(fake.sys / "block/loop7/loop/backing_file", "/dev/sdb1\n"),
-            r"/dev/sdb1 is what loop7 is made of; losetup --detach /dev/loop7",
+            r"/dev/sdb1 is the backing of loop7; losetup --detach /dev/loop7",
         ),
         (lambda fake: put(fake.place / "bcache/x", ""), r"/dev/sdb is held by bcache"),
         (
@@ -150,7 +150,7 @@ def test_a_loop_device_that_shares_its_file_is_refused(
     put(fake.sys / "block/loop3/dev", "8:99\n")
     fake.show("sdb", "loop3")
     if refused:
-        with pytest.raises(UserError, match=r"the same sectors as loop3 \(/images/a b.img\)"):
+        with pytest.raises(UserError, match=r"sectors with loop3 \(/images/a b.img\)"):
             users.refuse_in_use(fake.disk(), fake.sys, fake.proc)
     else:
         users.refuse_in_use(fake.disk(), fake.sys, fake.proc)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Machines: they take a plan and give back a finished run directory."""
+"""Machines: each runs a plan and leaves a finished run directory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ from isoblk.run.tier import Tier
 
 
 class StoppedError(RunError):
-    """The user ended it; the run itself did not fail."""
+    """The user stopped the run, which did not fail."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a finished machine took. wall_s, cpu_s: of its process."""
+    """Cost of a finished machine. wall_s, cpu_s: of its process."""
 
     wall_s: float
     cpu_s: float
 
 
 class Machine(Protocol):
-    """Executes `directory`/plan.sh as a guest's init, with `directory` as /run/isoblk.
+    """Runs `directory`/plan.sh as a guest's init, with `directory` as /run/isoblk.
 
-    tier: what the plan must have been made for.
+    tier: the tier for which plans must be made.
     """
 
     @property
@@ -35,5 +35,6 @@ class Machine(Protocol):
         """Run the script to its end; leave its output and console.log in `directory`.
 
         Raises:
-            RunError: it failed. UserError: it could not be started.
+            RunError: it failed.
+            UserError: it could not be started.
         """

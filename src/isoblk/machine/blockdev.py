@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A disk of this machine: what it is, and what it can be set to."""
+"""A disk of this machine: its identity, its attributes, and its schedulers."""
 
 import contextlib
 import os
@@ -18,8 +18,8 @@ _IN_CONTAINER = "run as root; in a container: with --privileged"
 
 @dataclass(frozen=True)
 class Disk:
-    """A block device. path: as it was named. name: the kernel's. number: MAJ:MIN. sys: its
-    directory."""
+    """A block device. path: as given. name: the kernel's. number: MAJ:MIN. sys: its directory in
+    sysfs."""
 
     path: str
     name: str
@@ -27,44 +27,44 @@ class Disk:
     sys: Path
 
     def parts(self) -> list[Path]:
-        """Directories of the disk and its partitions."""
+        """Return the directories of the disk and its partitions."""
         return [self.sys, *(path.parent for path in sorted(self.sys.glob("*/partition")))]
 
     @property
     def whole(self) -> Path:
-        """Directory of the disk that it is, or is a part of."""
+        """Return the directory of the whole disk."""
         return self.sys.parent if (self.sys / "partition").exists() else self.sys
 
     def above(self) -> list[Path]:
-        """Directory of the disk that it is a part of, if it is one."""
+        """Return the directory of a partition's disk in a list; empty for a whole disk."""
         return [] if self.whole == self.sys else [self.whole]
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Return the size in bytes."""
         return int((self.sys / "size").read_text()) * _SECTOR
 
 
 def node_of(place: Path) -> str:
-    """Path in /dev of the device with a directory in sysfs."""
+    """Return the path in /dev of a device, given its directory in sysfs."""
     # The kernel writes / as !.
     return f"/dev/{place.name.replace('!', '/')}"
 
 
 def find_volume(path: str, sys: Path = system.SYS) -> Disk:
-    """The block device that a path names, whole or not.
+    """Return the block device at a path, whole or a partition.
 
     Raises:
-        UserError: it names none.
+        UserError: there is no block device.
     """
     return disk_numbered(number_of(path, "name one, such as /dev/sdb1"), path, sys)
 
 
 def disk_numbered(number: str, path: str, sys: Path = system.SYS) -> Disk:
-    """The block device with a number, MAJ:MIN. path: where it is, or was.
+    """Return the block device MAJ:MIN. path: its path, for messages.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no such device.
     """
     place = (sys / "dev/block" / number).resolve()
     if not (place / "size").exists():
@@ -73,58 +73,58 @@ def disk_numbered(number: str, path: str, sys: Path = system.SYS) -> Disk:
 
 
 def find_disk(path: str, sys: Path = system.SYS) -> Disk:
-    """The disk that a path names.
+    """Return the disk at a path.
 
     Raises:
-        UserError: it names no whole disk with a request queue.
+        UserError: there is no whole disk with a request queue.
     """
     return disk_of(path, number_of(path, "name a disk, such as /dev/sdb"), sys)
 
 
 def number_of(path: str, hint: str) -> str:
-    """MAJ:MIN of a block device. hint: what to name instead.
+    """Return MAJ:MIN of the block device at a path. hint: the next step for the error.
 
     Raises:
-        UserError: it is none.
+        UserError: there is no block device.
     """
     try:
         found = Path(path).stat()
     except OSError as error:
         raise UserError(f"no such device: {error.strerror}", where=path) from None
     except ValueError:
-        raise UserError("no path has a NUL", where=repr(path)) from None
+        raise UserError("the path contains a NUL", where=repr(path)) from None
     if not stat.S_ISBLK(found.st_mode):
         raise UserError("is not a block device", where=path, next=hint)
     return f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
 
 
 def disk_of(path: str, number: str, sys: Path = system.SYS) -> Disk:
-    """The disk with a device number.
+    """Return the disk with a device number.
 
     Raises:
-        UserError: it is a part of a disk, or has no request queue.
+        UserError: it is a partition, or has no request queue.
     """
     place = (sys / "dev/block" / number).resolve()
     if not place.exists():
         raise UserError("the kernel has no such device", where=path, next="lsblk lists them")
     if (place / "partition").exists():
         raise UserError(
-            "is a partition, and a scheduler is a whole disk's",
+            "is a partition; only a whole disk has a scheduler",
             where=path,
             next=f"name /dev/{place.parent.name}",
         )
     if not list(place.glob("mq/*")):
-        # Its paths, nvme0c0n1 and so on, are no devices that can be named, and udev sees none.
+        # Its paths, as nvme0c0n1, have no device node, and udev does not see them.
         if list(
             (sys / "block").glob(re.sub(r"^(nvme\d+)(n\d+)$", r"\1c*\2", place.name) + "/mq/*")
         ):
             raise UserError(
-                "is what NVMe multipath makes of its paths, and has no scheduler",
+                "is an NVMe multipath device, which has no scheduler",
                 where=path,
-                next="boot with nvme_core.multipath=N if it has but one",
+                next="if it has a single path, boot with nvme_core.multipath=N",
             )
         raise UserError(
-            "has no request queue, so no scheduler (as device mapper and md)",
+            "has no request queue, so no scheduler (like all of device mapper and md)",
             where=path,
             next="name the disk below it",
         )
@@ -132,7 +132,7 @@ def disk_of(path: str, number: str, sys: Path = system.SYS) -> Disk:
 
 
 def describe(disk: Disk) -> HostDevice:
-    """What a study is told of the disk."""
+    """Return the disk's attributes for a study."""
     queue = disk.sys / "queue"
     tags = [int(path.read_text()) for path in disk.sys.glob("mq/*/nr_tags")]
     model = disk.sys / "device/model"
@@ -149,16 +149,16 @@ def describe(disk: Disk) -> HostDevice:
 
 
 def refuse_partitions(disk: Disk) -> None:
-    """Check that the kernel knows of no partition of the disk.
+    """Check that the kernel knows no partition of the disk.
 
     Raises:
         UserError: it does.
     """
     if parts := [part.name for part in disk.parts() if part != disk.sys]:
         raise UserError(
-            f"has partitions ({', '.join(parts)}), and [filesystem] is to be one",
+            f"has partitions ({', '.join(parts)}), and [filesystem] needs a new one",
             where=disk.path,
-            next=f"if all on it may be lost: wipefs --all {disk.path}; partx --delete {disk.path}",
+            next=f"if its data may be lost: wipefs --all {disk.path}; partx --delete {disk.path}",
         )
 
 
@@ -166,7 +166,7 @@ def refuse_without_rights(disk: Disk, hierarchy: Path) -> None:
     """Check that this process may change what a run changes.
 
     Raises:
-        UserError: it may not; says what.
+        UserError: a permission is missing.
     """
     needs = [
         (disk.sys / "queue/scheduler", "write"),
@@ -174,12 +174,12 @@ def refuse_without_rights(disk: Disk, hierarchy: Path) -> None:
     ]
     for path, what in needs:
         if not os.access(path, os.W_OK):
-            raise UserError(f"no right to {what} it", where=str(path), next=_IN_CONTAINER)
+            raise UserError(f"no permission to {what} it", where=str(path), next=_IN_CONTAINER)
 
 
 def elevators(disk: Disk, modules: Path = Path("/lib/modules")) -> set[str]:
-    """What the disk's scheduler can be set to: what is loaded, and what the kernel would load
-    when it is asked for."""
+    """Return the possible schedulers of the disk: those that are loaded, and those that the kernel
+    would load on request."""
     listed = (disk.sys / "queue/scheduler").read_text().split()
     loaded = {word.strip("[]") for word in listed}
     aliases = modules / os.uname().release / "modules.alias"

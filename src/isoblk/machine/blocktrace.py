@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The kernel's block tracer, that of the program blktrace: switching it on and off, and what
-else it takes. The journal undoes both.
+"""Control of the kernel's block tracer, which the program blktrace uses. The journal undoes all
+changes.
 
-Its files are in debugfs and tracefs. They are reached through mounts that have no place in the
-machine's tree and end with this process, so that none is changed.
+Its files are in debugfs and tracefs. They are reached through detached mounts that end with this
+process, so that the machine's mounts do not change.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _SETUP = 3 << 30 | _SETUP_STRUCT.size << 16 | 0x12 << 8 | 115
 _START, _STOP, _TEARDOWN = (0x12 << 8 | number for number in (116, 117, 118))
 _QUEUE = 1 << 4  # BLK_TC_QUEUE
 
-# fsopen, fsconfig, fsmount: the same number on all architectures.
+# fsopen, fsconfig, fsmount: the same numbers on all architectures.
 _FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432
 _CLOEXEC, _CMD_CREATE = 1, 6
 
@@ -34,10 +34,10 @@ _OPTION = "options/blk_cgroup"
 
 @contextmanager
 def mounted(kind: str) -> Iterator[Path]:
-    """A file system of that kind, for this process only.
+    """Mount a file system of that kind for this process only.
 
     Raises:
-        UserError: it may not be mounted, or the kernel has none.
+        UserError: a right is missing, or the kernel has no such file system.
     """
     libc = ctypes.CDLL(None, use_errno=True)
 
@@ -47,8 +47,8 @@ def mounted(kind: str) -> Iterator[Path]:
             number = ctypes.get_errno()
             if number in (errno.EPERM, errno.EACCES):
                 raise UserError(
-                    f"no right to mount {kind}: it takes CAP_SYS_ADMIN",
-                    next="run as root; in a container: with --privileged",
+                    f"no permission to mount {kind}, which needs CAP_SYS_ADMIN",
+                    next="run as root; in a container with --privileged",
                 )
             raise UserError(
                 f"the kernel cannot mount {kind}: {os.strerror(number)}",
@@ -69,13 +69,15 @@ def mounted(kind: str) -> Iterator[Path]:
 
 
 def set_up(descriptor: int, buffer: int, count: int) -> str:
-    """Make the tracer's buffers for a device, for what is queued; its directory below block/.
+    """Allocate the tracer's buffers for queued requests of a device. Returns its directory below
+    block/.
 
     Args:
-        buffer, count: bytes of a buffer, and how many each CPU gets.
+        descriptor: of the device.
+        buffer, count: bytes of a buffer, and buffers per CPU.
 
     Raises:
-        OSError: EBUSY: it is being traced.
+        OSError: EBUSY: the device is being traced.
     """
     asked = bytearray(_SETUP_STRUCT.pack(b"", _QUEUE, buffer, count, 0, 0, 0))
     fcntl.ioctl(descriptor, _SETUP, asked)
@@ -84,20 +86,21 @@ def set_up(descriptor: int, buffer: int, count: int) -> str:
 
 
 def start(descriptor: int) -> None:
-    """Raises OSError."""
+    """Start recording. Raises OSError."""
     fcntl.ioctl(descriptor, _START)
 
 
 def stop(descriptor: int) -> None:
-    """Record nothing more; what is in the buffers can be read. Raises OSError."""
+    """Stop recording; the buffers can still be read. Raises OSError."""
     fcntl.ioctl(descriptor, _STOP)
 
 
 def tear_down(device: str, number: str) -> None:
-    """End the tracing of a device; nothing if there is none, or the device has gone.
+    """End the tracing of a device, if it is traced and still exists.
 
     Args:
-        device: its path. number: MAJ:MIN that it had.
+        device: its path.
+        number: MAJ:MIN that it had.
 
     Raises:
         OSError: it could not be ended.
@@ -114,23 +117,25 @@ def tear_down(device: str, number: str) -> None:
             try:
                 fcntl.ioctl(descriptor, request)
             except OSError as error:
-                # EINVAL: it is not traced, or has never been started.
+                # EINVAL: it is not traced, or was never started.
                 if error.errno != errno.EINVAL:
                     raise
 
 
 class CgroupOption:
-    """The tracer's option blk_cgroup: events say their cgroup. It is one for all devices, so it
-    stays on while any capture needs it: each holds a lock on the option's file, which the kernel
-    releases when it ends, however it ends."""
+    """The tracer's option blk_cgroup, which adds the cgroup to events.
+
+    It applies to all devices, so it stays on while any capture needs it. Each capture holds a lock
+    on the option's file, which the kernel releases when the process ends in any way.
+    """
 
     def __init__(self, tracefs: Path) -> None:
         self._path = tracefs / _OPTION
         self._file: int | None = None
 
     def claim(self) -> bool:
-        """Whether it is to be switched off in the end: it was off, or on for another capture. The
-        lock is then ours until release(). Raises OSError."""
+        """Lock the option. Returns whether it must be switched off at the end: it was off, or on
+        for another capture. Raises OSError."""
         self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -143,13 +148,13 @@ class CgroupOption:
         return True
 
     def switch_on(self) -> None:
-        """To be called after claim() said so. Raises OSError."""
+        """Switch the option on, if claim() returned True. Raises OSError."""
         self._path.write_text("1")
         if self._file is not None:
             fcntl.flock(self._file, fcntl.LOCK_SH)
 
     def release(self) -> None:
-        """We need it no longer."""
+        """Release the lock."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

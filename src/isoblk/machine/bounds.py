@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where that lies which a run changes. What a journal tells beyond it is not believed."""
+"""The bounds of the changes that a run makes. A journal's change outside of them is not undone."""
 
 import os
 import re
@@ -22,12 +22,12 @@ _CONTROLLERS = {"io", "memory"}
 
 
 def is_number(number: str) -> bool:
-    """Whether it is MAJ:MIN."""
+    """Return whether the text is MAJ:MIN."""
     return bool(_NUMBER.fullmatch(number))
 
 
 def is_queue(directory: str, values: Mapping[str, str]) -> bool:
-    """Whether it is a disk's request queue, and its tunables."""
+    """Return whether these are a disk's request queue, and its tunables."""
     name = Path(directory).parent.name
     return (
         _is_name(name)
@@ -37,32 +37,32 @@ def is_queue(directory: str, values: Mapping[str, str]) -> bool:
 
 
 def is_loop_file(file: str) -> bool:
-    """Whether it has the name of a file that isoblk makes loop devices of."""
+    """Return whether the file has the name of a loop device's file that isoblk makes."""
     path = Path(file)
     return _is_plain(path) and bool(LOOP_FILE.fullmatch(path.name))
 
 
 def is_own_file(path: Path) -> bool:
-    """Whether it is a file, and this user's or root's."""
+    """Return whether it is a file of this user or root."""
     found = path.lstat()
     return stat.S_ISREG(found.st_mode) and found.st_uid in (0, os.geteuid())
 
 
 def is_mount(disk: str, partition: str, directory: str) -> bool:
-    """Whether it is the first partition of a disk, mounted in the directory of a run."""
+    """Return whether it is the first partition of a disk, mounted in the directory of a run."""
     path = Path(directory)
     own = partition in (f"{disk}p1", f"{disk}1")
     return _is_name(disk) and own and _is_plain(path) and path.name == "fs"
 
 
 def is_own_cgroup(directory: str) -> bool:
-    """Whether it is a cgroup that isoblk makes; all processes in it are ended."""
+    """Return whether it is a cgroup that isoblk makes; all processes in it are killed."""
     root, path = _root(), Path(directory)
     return _is_plain(path) and path.parent == root and path.name.startswith("isoblk-")
 
 
 def is_io_cost(device: str, lines: Mapping[str, str]) -> bool:
-    """Whether these are the files of io.cost, and a device's lines in them."""
+    """Return whether these are the files of io.cost, and a device's lines in them."""
     root = _root()
     allowed = {str(root / name) for name in io_cost.FILES}
     told = all(_LINE.fullmatch(one) and one.split()[:1] in ([], [device]) for one in lines.values())
@@ -70,14 +70,14 @@ def is_io_cost(device: str, lines: Mapping[str, str]) -> bool:
 
 
 def is_subtree_control(file: str, controllers: tuple[str, ...]) -> bool:
-    """Whether these are controllers that a run switches on, and the file in which it does."""
+    """Return whether these are controllers that a run enables, in the file for them."""
     path = Path(file)
     here = _is_below(path, _root()) and path.name == "cgroup.subtree_control"
     return here and set(controllers) <= _CONTROLLERS
 
 
 def is_weights(device: str, weights: Mapping[str, str], limits: list[str]) -> bool:
-    """Whether these are weights of cgroups, and files of limits of reads."""
+    """Return whether these are weights of cgroups, and files of read limits."""
     root = _root()
     files = [*map(Path, weights), *map(Path, limits)]
     return (

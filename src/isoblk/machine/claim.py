@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The one way in which isoblk takes a block device of this machine: for a load, for a cache, to
-look at it.
+"""Claim a block device of this machine: for a load, for a cache, or to inspect it.
 
-A path is opened once. What is found then is what every later step works on: tools get the open
-descriptor (/proc/self/fd), device-mapper gets the number, and a path that others have to open again
-is compared with it. A symbolic link or a node that changes meanwhile leads nobody to another disk.
+A path is opened once. Every later step uses the opened device: tools get the descriptor
+(/proc/self/fd), device-mapper gets the number, and a path that other programs must open again is
+compared with it. A symbolic link or a node that changes later therefore leads to no other disk.
 """
 
 import errno
@@ -31,13 +30,13 @@ _ROOT = "run as root"
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a device is claimed for.
+    """Use of a claimed device.
 
     Attributes:
-        alone: nobody else may use it, and nobody can begin to.
-        written: it is written to.
-        overwritten: what is on it gets lost, which the user has to have said.
-        cache: a cache that is on it is what it is wanted for.
+        alone: exclusive: no other program may use the device, or begin to.
+        written: whether it is written to.
+        overwritten: whether its data are lost, which the user must allow.
+        cache: whether it is wanted because it has a cache.
     """
 
     alone: bool = True
@@ -64,15 +63,14 @@ WATCH: Final = Purpose(alone=False, written=False)
 
 @dataclass
 class Claim:
-    """A device that is ours, or, for WATCH, that is known.
+    """A claimed device, or, for WATCH, an open one.
 
     Attributes:
         disk: the device.
         descriptor: of it, for reading.
-        purpose: what it is claimed for.
-        signatures: types of what it says that it holds and gets lost: file systems, members, a
-            cache.
-        cached: it is the SSD of a cache, to be used again.
+        purpose: its use.
+        signatures: types of its signatures that are lost: file systems, members, a cache.
+        cached: whether it is the SSD of a cache that is to be used again.
     """
 
     disk: Disk
@@ -84,27 +82,28 @@ class Claim:
 
     @property
     def path(self) -> str:
-        """Of the device, for this process alone."""
+        """Return a path of the device, for this process only."""
         return f"/proc/self/fd/{self.descriptor}"
 
     def open(self, way: int) -> int:
-        """Another descriptor of the same device. way: flags of open(2).
+        """Open the same device again. way: flags of open(2).
 
         Raises:
-            UserError: it may not be opened, or somebody has claimed it.
+            UserError: it may not be opened, or another program has claimed it.
         """
         return _open_again(self.descriptor, way, self.disk.path)
 
     def run_tool(self, *words: str) -> str:
-        """Output of a tool, to which the device is the last argument.
+        """Return the output of a tool, with the device as its last argument.
 
         Raises:
-            UserError: it is missing. RunError: it failed.
+            UserError: the tool is missing.
+            RunError: it failed.
         """
         return system.run_tool(*words, self.path, keep=(self.descriptor,))
 
     def compare(self, path: str) -> None:
-        """Check that a path, which others are to open, is this device's.
+        """Check that a path, which other programs will open, is of this device.
 
         Raises:
             UserError: it is not.
@@ -113,11 +112,11 @@ class Claim:
             raise UserError(
                 f"{path} is not the device {self.disk.number}, which was claimed",
                 where=self.disk.path,
-                next="see who changes /dev",
+                next="check the udev rules, and retry",
             )
 
     def hold(self) -> None:
-        """Keep everybody else from claiming it, and what it is made of; nothing if they are kept.
+        """Open the device, and the devices below it, exclusively, unless they already are.
 
         Raises:
             UserError: it is in use.
@@ -126,16 +125,18 @@ class Claim:
             self._held = _exclusive(self)
 
     def release(self) -> None:
-        """Let device-mapper or a mount claim it. Its number stays its own until the end."""
+        """Let device-mapper or a mount claim the device. Its number cannot be reused before the
+        end."""
         if self._held is not None:
             self._held.close()
         self._held = None
 
     def wipe(self) -> None:
-        """Remove what says that it holds anything.
+        """Remove all signatures.
 
         Raises:
-            UserError: it is in use. RunError: it cannot be written.
+            UserError: it is in use.
+            RunError: it cannot be written.
         """
         self.hold()
         self.run_tool("wipefs", "--all", "--force")
@@ -144,8 +145,8 @@ class Claim:
 
     @contextmanager
     def bytes(self, way: int) -> Iterator[Ssd]:
-        """What is on it, past the page cache, which may hold what was there before the kernel
-        wrote. way: O_RDONLY or O_RDWR."""
+        """Open its contents with direct I/O: the page cache may have data from before a write of
+        the kernel. way: O_RDONLY or O_RDWR."""
         descriptor = self.open(way | os.O_DIRECT)
         try:
             yield Ssd(self.disk.path, descriptor, self.disk.size)
@@ -155,22 +156,22 @@ class Claim:
 
 @contextmanager
 def claim(disk: Disk, purpose: Purpose, wipe: str | None = None) -> Iterator[Claim]:
-    """Take a device.
+    """Claim a device.
 
     Args:
-        disk: what was found at a path.
-        purpose: what for.
-        wipe: the device whose contents may be lost, as the user names it.
+        disk: the device found at a path.
+        purpose: its use.
+        wipe: the device whose contents may be lost, as the user named it.
 
     Raises:
-        UserError: it is in use, or held, or has become another, may not be opened, or holds
-            something that may not be lost.
+        UserError: it is in use, has changed, may not be opened, or has contents that may not be
+            lost.
     """
     with ExitStack() as stack:
         try:
             descriptor = _open(disk)
         except UserError:
-            # That it is in use says more than that it may not be opened.
+            # The error that it is in use is more helpful than that of open().
             if purpose.alone:
                 refuse_in_use(disk, written=purpose.written)
             raise
@@ -184,16 +185,16 @@ def claim(disk: Disk, purpose: Purpose, wipe: str | None = None) -> Iterator[Cla
 
 
 def _open(disk: Disk) -> int:
-    """A descriptor of what is at the disk's path, if it is still that disk."""
+    """Open the disk's path, if it still is that disk."""
     try:
         place = node.locate(disk.path, disk.number)
     except OSError as error:
         raise UserError(f"no such device: {error.strerror}", where=disk.path) from None
     except node.ChangedError:
         raise UserError(
-            f"has become another device while it was looked at: it was {disk.number}",
+            f"became another device during the check: it was {disk.number}",
             where=disk.path,
-            next="see who changes that path",
+            next="check the udev rules, and retry",
         ) from None
     try:
         return _open_again(place, os.O_RDONLY | os.O_NONBLOCK, disk.path)
@@ -202,22 +203,23 @@ def _open(disk: Disk) -> int:
 
 
 def _open_again(descriptor: int, way: int, path: str) -> int:
-    """Open what a descriptor is of. path: for messages."""
+    """Open the device of a descriptor again. path: for messages."""
     try:
         return node.reopen(descriptor, way)
     except OSError as error:
         if isinstance(error, PermissionError):
-            raise UserError("no right to open it", where=path, next=_ROOT) from None
+            raise UserError("no permission to open it", where=path, next=_ROOT) from None
         if error.errno == errno.EBUSY:
             raise UserError(
-                f"is held, by the kernel or a program: {error.strerror}", where=path, next="free it"
+                f"is in use by the kernel or a program: {error.strerror}",
+                where=path,
+                next="stop its use",
             ) from None
         raise UserError(f"cannot open it: {error.strerror}", where=path) from None
 
 
 def _exclusive(held: Claim) -> ExitStack:
-    """Exclusive descriptors of a device, and of what loop devices below it are made of, which do
-    not hold it."""
+    """Open exclusively a device, and the devices below its loop devices, which do not hold them."""
     disk, on = held.disk, Ground()
     with ExitStack() as stack:
         lower = []
@@ -237,16 +239,17 @@ def _exclusive(held: Claim) -> ExitStack:
 
 
 def _numbered(number: str) -> Disk:
-    """The device with a number, by the kernel's name."""
+    """Return the device with a number, by the kernel's name."""
     return disk_numbered(number, node_of((system.SYS / "dev/block" / number).resolve()))
 
 
 def _look(held: Claim, wipe: str | None) -> None:
-    """Find what is on it, and refuse what may not be lost, or is not to be there."""
+    """Find the device's contents, and refuse those that may not be lost or are not expected."""
     path, purpose = held.disk.path, held.purpose
     if purpose.overwritten and wipe not in (None, path):
         raise UserError(
-            f"--wipe names {wipe}, and the device is {path}", next="name the same, or leave --wipe"
+            f"--wipe names {wipe}, and the device is {path}",
+            next="name the device, or remove --wipe",
         )
     if not purpose.overwritten and purpose.cache:
         return
@@ -258,11 +261,11 @@ def _look(held: Claim, wipe: str | None) -> None:
         marked = contents.is_marked(ssd)
         if marked and not purpose.overwritten:
             raise UserError(
-                "is the SSD of a cache", where=path, next=f"isoblk cache check {path} says of which"
+                "is the SSD of a cache", where=path, next=f"see: isoblk cache check {path}"
             )
         if marked and not again:
             _refuse_dirty(path, contents.dirty_blocks(ssd))
-        # An SSD that was used has something there, of which no signature may tell.
+        # A used SSD may have contents without a signature.
         blank = not purpose.cache or contents.is_blank(ssd)
     held.cached = marked and again
     if held.cached or not purpose.overwritten:
@@ -277,13 +280,13 @@ def _look(held: Claim, wipe: str | None) -> None:
         cause = "was used: it does not hold zeros where a cache begins and ends"
     else:
         return
-    raise UserError(cause, where=path, next=f"if all on it may be lost: --wipe {path}")
+    raise UserError(cause, where=path, next=f"if its data may be lost: --wipe {path}")
 
 
 def _refuse_part(part: Disk, path: str) -> None:
-    """Check that a partition of a disk that is to be overwritten is no such SSD. path: the disk's.
+    """Check that a partition of a disk to be overwritten is not such an SSD. path: the disk's.
 
-    A partition that has no node in /dev is not passed over: nobody would know what it holds.
+    A partition without a node in /dev is an error, because its contents cannot be checked.
     """
     descriptor = _open(part)
     try:
@@ -295,7 +298,7 @@ def _refuse_part(part: Disk, path: str) -> None:
 
 
 def _refuse_dirty(path: str, dirty: Dirty, part: str = "") -> None:
-    """part: of the device, which is meant."""
+    """Raise an error if the SSD has dirty blocks. part: the partition concerned."""
     if dirty.count == 0:
         return
     blocks = (
@@ -305,12 +308,12 @@ def _refuse_dirty(path: str, dirty: Dirty, part: str = "") -> None:
     )
     which = f"{part} is" if part else "is"
     raise UserError(
-        f"{which} the SSD of a cache {blocks}, which --wipe does not give up",
+        f"{which} the SSD of a cache {blocks}, which --wipe does not erase",
         where=path,
         next=(
-            f"isoblk cache check {part or path} says what can be done"
+            f"see: isoblk cache check {part or path}"
             if dirty.damaged
-            else "isoblk cache create brings it back, and isoblk cache delete then cleans it"
+            else "restore it with isoblk cache create, then clean it with isoblk cache delete"
         )
         + f"; if its blocks may be lost: blkdiscard --zeroout {part or path}",
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Disks whose newest data are elsewhere: origins of caches that are not in use now.
+"""Find disks whose newest data are elsewhere: origins of caches that are not in use.
 
-Nothing on such a disk says so, for the cache leaves it as it is. The SSD does: its superblock names
-the disk. So whoever is to overwrite a disk, or to give it another cache, asks all others.
+The cache leaves no mark on such a disk, but the superblock of its SSD names the disk. Before a disk
+is overwritten or gets another cache, all other devices are therefore checked.
 """
 
 import os
@@ -23,13 +23,13 @@ from isoblk.machine.blockdev import Disk, node_of
 from isoblk.machine.ground import Ground
 from isoblk.machine.mapper import Mapper
 
-# Drives with media that are changed: to open them may take seconds, and none is a cache's SSD.
+# Drives with removable media: opening them may take seconds, and none is a cache's SSD.
 _DRIVES: Final = ("fd", "sr")
 
 
 @dataclass(frozen=True)
 class _Newer:
-    """An SSD with blocks of a disk. ssd: its path. origin: the disk's, or its part's."""
+    """An SSD with blocks of a disk. ssd: its path. origin: path of the disk or its partition."""
 
     ssd: str
     origin: str
@@ -37,19 +37,19 @@ class _Newer:
 
 
 def refuse_newer_elsewhere(disk: Disk, mapper: Mapper, but: Disk | None = None) -> None:
-    """Check that no SSD here, as far as this process may read it, has blocks of a disk, or of a
-    partition of it, that are newer than what is there.
+    """Check that no readable SSD has blocks of a disk, or of its partitions, that are newer than
+    the disk's.
 
     Args:
-        disk: which.
+        disk: the disk.
         mapper: dmsetup.
-        but: an SSD that may have.
+        but: an SSD that may have newer blocks.
 
     Raises:
-        UserError: one has, or may have.
+        UserError: an SSD has newer blocks, or may have.
     """
     on = Ground(mapper=mapper)
-    # By any name: what is newer on the SSD belongs to the sectors.
+    # By any name: newer blocks belong to the sectors.
     same = [*disk.parts(), *on.sharing(disk.sys)]
     passed_over = {*same, *(on.sharing(but.sys) if but else ())}
     for place in on.devices:
@@ -69,14 +69,17 @@ def _error(disk: Disk, newer: _Newer) -> UserError:
         f"{which} the disk behind a cache that is not in use: {newer.ssd} has newer blocks of it,"
         f" {f'perhaps ({why})' if count is None else count}",
         where=disk.path,
-        next="isoblk cache create brings them back, and isoblk cache delete then cleans them;"
+        next="restore them with isoblk cache create, then clean them with isoblk cache delete;"
         f" if they may be lost: blkdiscard --zeroout {newer.ssd}",
     )
 
 
 def _has_blocks_of(place: Path, disk: Disk, same: Sequence[Path], mapper: Mapper) -> _Newer | None:
-    """place: of what may be an SSD, in sysfs. same: devices on the sectors of the disk. Raises
-    OSError if it cannot be opened."""
+    """Return the newer blocks on a possible SSD, None without any.
+
+    place: its directory in sysfs. same: devices on the sectors of the disk. Raises OSError if it
+    cannot be opened.
+    """
     size = int((place / "size").read_text()) * SECTOR
     if size < check.SMALLEST:
         return None

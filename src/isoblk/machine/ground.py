@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which sectors of which disks a block device stands on, through device-mapper, md, loop devices
-and partitions, whatever the names in between.
+"""The sectors and disks below a block device, through device-mapper, md, loop devices and
+partitions, whatever the names of the layers.
 
-A disk is known by its world-wide id where it has one: two paths to one disk are one disk. A target
-of device-mapper that does not say where its data are stands on all of the devices in its table.
-Volumes of a thin pool, and snapshots, are kept apart by their targets.
+A disk is identified by its world-wide id if it has one: two paths to one disk are one disk. A
+device-mapper target with unknown layout counts as using all devices in its table. Volumes of a thin
+pool, and snapshots, are distinguished by their targets.
 """
 
 import fcntl
@@ -27,13 +27,13 @@ DEV: Final = Path("/dev")
 _WWID: Final = re.compile(r"(?:eui|naa)\.(?=.*[1-9a-f])[0-9a-f]+")
 _NUMBER: Final = re.compile(r"\d+:\d+")
 _ROW: Final = re.compile(r"(.+?): (\d+) (\d+) (\S+) ?(.*)")
-# Where in the line of a target the device is on which the data have the same order, from the
-# sector in the next word on.
+# Targets that keep the order of sectors: index of the device's word, which the first sector
+# follows.
 IN_ORDER: Final = {"linear": 0, "crypt": 3, "flakey": 0}
-# Where the device is that alone counts, of targets that share another one with their like.
+# Targets that share a device with other targets: index of the word with the device of their own.
 _OWN: Final = {"snapshot": 1}
-# include/uapi/linux/loop.h: the device that a file is on, its inode, and, of a
-# block device's node, that device.
+# include/uapi/linux/loop.h: the file's device, its inode, and the device number if the file is a
+# block device's node.
 _LOOP_GET_STATUS64: Final = 0x4C05
 _LOOP_INFO: Final = struct.Struct("=QQQ208x")
 _SECTOR: Final = 512
@@ -42,28 +42,28 @@ _DELETED: Final = " (deleted)"
 
 @dataclass(frozen=True)
 class Region:
-    """Sectors, from `first` up to `end`, of a disk or a file. base: which one."""
+    """Sectors from `first` up to `end` of a disk or a file. base: its identity."""
 
     base: str
     first: int
     end: int
 
     def meets(self, other: "Region") -> bool:
-        """Whether there is a sector that both have."""
+        """Return whether the regions share a sector."""
         return self.base == other.base and self.first < other.end and other.first < self.end
 
 
 @dataclass(frozen=True)
 class Backing:
-    """What a loop device is made of. number: MAJ:MIN of the block device, or of the file system.
-    inode: of the file; 0: it is a block device."""
+    """The backing of a loop device. number: MAJ:MIN of the block device, or of the file's file
+    system. inode: of the file; 0: a block device."""
 
     number: str
     inode: int
 
 
 def wwid(place: Path) -> str:
-    """The world-wide id of a disk, as the kernel knows it; "": it has none. place: its directory in
+    """Return the kernel's world-wide id of a disk, "" without one. place: its directory in
     sysfs."""
     # A device of device-mapper may show that of a disk below it.
     if (place / "dm").exists():
@@ -71,7 +71,7 @@ def wwid(place: Path) -> str:
     for name in ("wwid", "device/wwid"):
         if _WWID.fullmatch(found := _read(place / name)):
             return found
-    # NVMe shows another one as its wwid if it has that, too.
+    # NVMe shows another id as its wwid if it has both.
     for name in ("nguid", "eui"):
         number = re.sub("[^0-9a-f]", "", _read(place / name).lower())
         if number.strip("0"):
@@ -80,8 +80,8 @@ def wwid(place: Path) -> str:
 
 
 def backing(loop: Path, dev: Path = DEV) -> Backing | None:
-    """What a loop device is made of, by the kernel's word, whatever is at that path by now; None if
-    nothing tells. loop: its directory in sysfs."""
+    """Return the backing of a loop device as the kernel knows it, even if its path has changed;
+    None if it is unknown. loop: its directory in sysfs."""
     asked = _asked(str(dev / loop.name), _read(loop / "dev"))
     if asked is not None:
         return asked
@@ -102,7 +102,7 @@ def _asked(path: str, number: str) -> Backing | None:
     told = bytearray(_LOOP_INFO.size)
     with ExitStack() as stack:
         try:
-            # In a container another device may be at that path.
+            # In a container the path may be of another device.
             located = node.locate(path, number)
             stack.callback(os.close, located)
             descriptor = node.reopen(located, os.O_RDONLY | os.O_NONBLOCK)
@@ -115,12 +115,12 @@ def _asked(path: str, number: str) -> Backing | None:
 
 
 class Ground:
-    """The block devices of this machine, at one moment.
+    """The block devices of this machine at one moment.
 
     Args:
-        sys: where sysfs is.
+        sys: path of sysfs.
         mapper: dmsetup; not called if there is no device of device-mapper.
-        dev: where nodes of devices are.
+        dev: path of /dev.
     """
 
     def __init__(self, sys: Path = system.SYS, mapper: Mapper = dmsetup, dev: Path = DEV) -> None:
@@ -128,21 +128,21 @@ class Ground:
 
     @cached_property
     def devices(self) -> list[Path]:
-        """Their directories in sysfs, of those with a size. Paths that the kernel joins into one
-        device itself, as nvme0c0n1, have no number and are none."""
+        """Return the sysfs directories of all devices with a size. Paths that the kernel joins
+        itself, as nvme0c0n1, have no number and are omitted."""
         found = sorted((self._sys / "class/block").glob("*"))
         places = (link.resolve() for link in found if (link / "dev").exists())
         return [one for one in places if _read(one / "size") not in ("", "0")]
 
     @cached_property
     def _tables(self) -> dict[str, list[tuple[int, int, str, list[str]]]]:
-        """Of all devices of device-mapper, by name."""
+        """Return the tables of all devices of device-mapper, by name."""
         found: dict[str, list[tuple[int, int, str, list[str]]]] = {}
         try:
             told = self._mapper("table")
         except IsoblkError:
-            # As in a container, which sees devices and may not ask. What is not known in part
-            # stands on all of its devices.
+            # As in a container, which sees devices and has no permission. A partly unknown device
+            # counts as using all of its devices.
             return found
         for line in told.splitlines():
             if row := _ROW.fullmatch(line.rstrip()):
@@ -151,27 +151,27 @@ class Ground:
         return found
 
     def footing(self, place: Path) -> list[tuple[Path, Region]]:
-        """All that a device stands on: disks, or loop devices of a file, and regions of these.
+        """Return the disks, or loop devices of a file, below a device, with its regions there.
         place: its directory in sysfs."""
         found = self._walk(place, 0, _sectors(place))
         return [(base, region) for base, region in found if region is not None]
 
     def regions(self, place: Path) -> list[Region]:
-        """The same without the disks."""
+        """Return the regions of footing()."""
         return [region for _, region in self.footing(place)]
 
     def below(self, place: Path) -> set[Path]:
-        """Devices that a device stands on, all the way down."""
+        """Return all devices below a device, at every level."""
         return {one for one, _ in self._walk(place, 0, _sectors(place))} - {place}
 
     def backing_of(self, place: Path) -> Path | None:
-        """The block device that a loop device is made of, if it is of one. A loop device does not
+        """Return the block device that backs a loop device, if there is one. A loop device does not
         hold it."""
         made_of = backing(place, self._dev) if (place / "loop").exists() else None
         return self._numbered(made_of.number) if made_of and not made_of.inode else None
 
     def sharing(self, place: Path) -> Iterator[Path]:
-        """All devices that have sectors in common with one; it is among them."""
+        """Yield all devices that share sectors with one, including it."""
         own = self.regions(place)
         for other in self.devices:
             others = self.regions(other)
@@ -179,14 +179,14 @@ class Ground:
                 yield other
 
     def rivals(self, place: Path) -> Iterator[Path]:
-        """Devices that have sectors in common with one, and neither stand on it nor bear it."""
+        """Yield devices that share sectors with one, and are neither above nor below it."""
         bearing = self.below(place)
         for other in self.sharing(place):
             if other != place and other not in bearing and place not in self.below(other):
                 yield other
 
     def _walk(self, place: Path, first: int, end: int) -> Iterator[tuple[Path, Region | None]]:
-        """Devices from one on down for its sectors, and at the ground what they are."""
+        """Yield the devices from one down for its sectors, with the region at the lowest."""
         end = min(end, _sectors(place))
         if first >= end:
             return
@@ -199,7 +199,7 @@ class Ground:
         elif (place / "dm").exists():
             yield from self._walk_mapped(place, first, end)
         elif (place / "bcache").is_symlink():
-            # The SSD is shared by all of its set.
+            # All targets of the set share the SSD.
             yield place, None
             lower = (place / "bcache").resolve().parent
             yield from self._walk(lower, 0, _sectors(lower))
@@ -255,7 +255,7 @@ class Ground:
                         yield from self._walk(lower, 0, _sectors(lower))
 
     def _walk_stripes(self, words: list[str], length: int) -> Iterator[tuple[Path, Region | None]]:
-        """All of the stripes: of a part of the device each has a part."""
+        """Walk all stripes: each has a part of any part of the device."""
         count = int(words[0])
         for number, offset in zip(words[2::2], words[3::2], strict=False):
             if lower := self._numbered(number):
@@ -267,7 +267,7 @@ class Ground:
 
 
 def _part_of(array: Path, member: str) -> tuple[int, int]:
-    """Sectors of its member that an md array has; all, if it does not say."""
+    """Return the sectors of a member that an md array uses; all if they are unknown."""
     place = array / "md" / f"dev-{member}"
     offset, kib = _read(place / "offset"), _read(place / "size")
     if offset.isdecimal() and kib.isdecimal():

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The host machine: this one, as root, in real time, with its own kernel.
 
-Tier "host": real cgroups, a real disk or a loop device, fio as the load. Two runs are never
-equal. What a run changes is written into a journal first and changed back after it
-(isoblk.machine.journal).
+Tier "host": real cgroups, a real disk or a loop device, fio as the load. Two runs are never equal.
+A run's changes are written to a journal first, and undone after the run (isoblk.machine.journal).
 """
 
 import hashlib
@@ -49,22 +48,22 @@ _PROGRAMS = {"fio": "fio", "setpriv": "util-linux", "wipefs": "util-linux", "los
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop device to be made of a new file. size: bytes. directory: where the file lies."""
+    """A loop device to make from a new file. size: bytes. directory: of the file."""
 
     size: int
     directory: Path
 
 
 class Host:
-    """Runs scripts on this machine, one at a time.
+    """Run scripts on this machine, one at a time.
 
     Args:
-        place: what the scripts work on.
-        cgroup: the version of the hierarchy there.
-        held: the disk.
-        book: where changes are written down.
+        place: disk and cgroups of the scripts.
+        cgroup: version of the hierarchy there.
+        held: the claimed disk.
+        book: journal of changes.
         mounts: whether the scripts make and mount a file system.
-        running: cgroups of tenants that are running already, from the hierarchy's root.
+        running: cgroups of running tenants, from the hierarchy's root.
         time_limit_s: wall-clock seconds after which a run counts as hung.
     """
 
@@ -89,21 +88,21 @@ class Host:
 
     @property
     def tier(self) -> Tier:
-        """The host tier, where the disk and the cgroups are."""
+        """Return the host tier with this disk and cgroup."""
         return replace(HOST, place=self._place)
 
     def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
-        """Run `directory`/plan.sh, and change back what it changed.
+        """Run `directory`/plan.sh, and undo its changes.
 
         Args:
             directory: of the run; console.log is written there.
-            modules: none: the kernel loads what is installed.
-            seed: of no use here: two runs are never equal.
-            memory_mib: of no use here.
+            modules: empty: the kernel loads installed modules.
+            seed: unused: two runs are never equal.
+            memory_mib: unused.
 
         Raises:
-            RunError: a step of the script failed, it hung, or could not be undone.
-            UserError: the disk has become another, or somebody has claimed it.
+            RunError: a step of the script failed, it hung, or a change could not be undone.
+            UserError: the disk has become another, or another program has claimed it.
         """
         (directory / "plan.sh").chmod(0o755)
         node = f"/dev/{self._place.disk}"
@@ -121,20 +120,20 @@ class Host:
         return ran
 
     def stop(self) -> None:
-        """End the run, and let none begin."""
+        """Stop the run, and refuse new ones."""
         self._processes.stop()
 
     def _make_room(self) -> None:
-        """Let the script make a partition and mount it: while the disk is held, nobody can."""
+        """Release the disk for the script, which makes a partition and mounts it."""
         self._held.hold()
         blockdev.refuse_partitions(self._held.disk)
         node = f"/dev/{partition(self._place.disk)}"
         if os.path.lexists(node):
-            raise UserError("is there, and is no partition", where=node, next="remove it")
+            raise UserError("exists, and is not a partition", where=node, next="remove it")
         self._held.release()
 
     def _write_down(self, directory: Path) -> None:
-        """What any script changes. directory: of the run."""
+        """Record the changes that any script makes. directory: of the run."""
         root = Path(self._place.hierarchy)
         if self._cgroup == "v2":
             control = root / "cgroup.subtree_control"
@@ -161,16 +160,16 @@ class Host:
 
 @dataclass(frozen=True)
 class Session:
-    """The machine, ready for a study: disk checked and held, nothing on it touched yet.
+    """The machine, ready for a study: the disk is checked and claimed, and not written yet.
 
     Attributes:
         held: the disk.
         machine: makes the runs.
-        kernel: the one that runs.
-        modules_key: of the schedulers' modules that are installed; "none" without any.
-        device: what a study is told of the disk.
-        cgroup: the version of cgroups that io is on.
-        elevators: what the disk's scheduler can be set to.
+        kernel: the running one.
+        modules_key: of the installed schedulers' modules; "none" without any.
+        device: the disk's attributes for a study.
+        cgroup: version of the hierarchy with the io controller.
+        elevators: possible schedulers of the disk.
     """
 
     held: Claim
@@ -183,7 +182,7 @@ class Session:
 
     @property
     def signatures(self) -> tuple[str, ...]:
-        """Of what is on the disk and may be lost; they are still there."""
+        """Return the signatures on the disk that may be lost; they still exist."""
         return self.held.signatures
 
     def wipe(self) -> None:
@@ -201,21 +200,21 @@ def session(
     running: Sequence[str],
     time_limit_s: float,
 ) -> Iterator[Session]:
-    """Make this machine ready; at the end all is as it was, but for the contents of the disk.
+    """Prepare this machine, and restore it at the end except for the contents of the disk.
 
     Args:
-        what: the disk's path, or a loop device to be made.
-        wipe: the disk whose contents may be lost, as the user names it.
-        mounts: whether the study has a file system. Then the disk is not held while a run lasts:
-            nothing could be mounted.
-        running: cgroups of the study's tenants that are running already. Then the disk may be in
-            use, by them: nothing is written to it.
+        what: the disk's path, or a loop device to make.
+        wipe: the disk whose contents may be lost, as the user named it.
+        mounts: whether the study has a file system. If so, the disk is not claimed during a run,
+            because it could not be mounted.
+        running: cgroups of the study's running tenants. If there are any, the disk may be in use by
+            them, and is not written.
         time_limit_s: of a run.
 
     Raises:
-        UserError: the disk is in use or bears a signature, a right or a program is missing, or an
-            earlier run has left its changes.
-        RunError: not all could be changed back.
+        UserError: the disk is in use or has a signature, a permission or a program is missing, or
+            an earlier run has left its changes.
+        RunError: some changes could not be undone.
     """
     _require_programs()
     hierarchy, cgroup = system.io_hierarchy()
@@ -265,14 +264,16 @@ def session(
 
 def _in_use() -> UserError:
     return UserError(
-        "a tenant that is running uses the disk already",
+        "a running tenant uses the disk",
         next="name it with --device, without --wipe",
     )
 
 
 def _require_programs() -> None:
     if absent := missing(_PROGRAMS, PATH):
-        raise UserError(f"{', '.join(absent)} missing", next=install_command(list(absent.values())))
+        raise UserError(
+            f"missing: {', '.join(absent)}", next=install_command(list(absent.values()))
+        )
 
 
 def _refuse_without_room(loop: Loop) -> None:
@@ -280,26 +281,30 @@ def _refuse_without_room(loop: Loop) -> None:
     if not control.exists():
         raise UserError("the kernel has no loop devices", next="run: modprobe loop")
     if not os.access(control, os.W_OK):
-        raise UserError("no right to make loop devices", where=str(control), next="run as root")
+        raise UserError(
+            "no permission to make loop devices", where=str(control), next="run as root"
+        )
     if loop.directory.exists() and not loop.directory.is_dir():
         raise UserError("is not a directory", where=str(loop.directory))
     try:
         free = shutil.disk_usage(loop.directory).free
     except OSError as error:
-        raise UserError(f"no place: {error.strerror}", where=str(loop.directory)) from None
+        raise UserError(
+            f"cannot use the directory: {error.strerror}", where=str(loop.directory)
+        ) from None
     if free < loop.size + _CHUNK:
         raise UserError(
-            f"{free >> 20} MiB free, the loop device's file has {loop.size >> 20}",
+            f"{free >> 20} MiB free, the loop device's file needs {loop.size >> 20}",
             where=str(loop.directory),
             next="choose a smaller --loop, or --loop-dir",
         )
 
 
 def _make_loop(loop: Loop, book: Journal) -> Disk:
-    # A name that nobody has: undoing removes it.
+    # A unique name: undoing removes the file.
     file = loop.directory.resolve() / f"isoblk-{secrets.token_hex(8)}.img"
     book.record(LoopFile(str(file)))
-    # Written in full: to read what was never written costs nothing.
+    # Written in full: reading unwritten blocks costs nothing.
     data = os.urandom(_CHUNK)
     try:
         with file.open("x+b") as out:
@@ -307,10 +312,10 @@ def _make_loop(loop: Loop, book: Journal) -> Disk:
                 out.write(data[:left])
             out.flush()
             os.fsync(out.fileno())
-            # Of this very file, whoever renames what in that directory.
+            # By descriptor, in case names in that directory change.
             name = system.attach(out.fileno())
     except OSError as error:
-        raise UserError(f"cannot make it: {error.strerror}", where=str(file)) from None
+        raise UserError(f"cannot make the loop device: {error.strerror}", where=str(file)) from None
     number = (system.SYS / "block" / name / "dev").read_text().strip()
     return blockdev.disk_of(f"/dev/{name}", number)
 
@@ -322,7 +327,7 @@ def _loop_name(disk: Disk, directory: Path) -> str:
 
 
 def running_kernel() -> Kernel:
-    """The kernel of this machine. Its key tells builds and processors apart."""
+    """Return the kernel of this machine. Its key distinguishes builds and processors."""
     version = (system.PROC / "version").read_text().strip()
     processor = next(
         (
@@ -346,12 +351,12 @@ def running_kernel() -> Kernel:
 
 
 def _compiler(version: str) -> str:
-    """The compiler in /proc/version: "Linux version R (WHO) (COMPILER, LINKER) #1 ..."."""
+    """Return the compiler in /proc/version: "Linux version R (WHO) (COMPILER, LINKER) #1 ..."."""
     return version.partition(") (")[2].partition(") #")[0].partition(", ")[0] or "unknown"
 
 
 def _modules_key() -> str:
-    """A hash over the schedulers' modules that are installed for the running kernel."""
+    """Hash the schedulers' modules that are installed for the running kernel."""
     root = Path("/lib/modules") / os.uname().release
     found = [path for name in OWN_MODULES for path in sorted(root.rglob(f"{name}.ko*"))]
     if not found:

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The icount machine: an emulated PC whose clock counts instructions.
 
-Tier "icount": the processor time that a request costs, without a host that disturbs it. QEMU
-executes one instruction in one nanosecond of the guest's time, and skips the time in which all
-processors are idle. The guest's clocks (TSC, timers, RTC) all follow this one count.
+Tier "icount": the processor time of a request, undisturbed by the host. QEMU executes one
+instruction per nanosecond of the guest's time, and skips the time in which all processors are idle.
+The guest's clocks (TSC, timers, RTC) all follow this one count.
 
-Two runs of one script and seed are equal to the byte. Three rules make them so:
+Two runs of one script and seed are equal to the byte, by three rules:
 - The guest reads nothing from the host while it runs. BusyBox, the modules, the script and its
-  traces lie in the initramfs; the results leave over 9p after the script has ended.
+  traces are in the initramfs; the results leave over 9p after the script has ended.
 - No clock is the host's: the RTC begins at a fixed date and follows the count.
 - No random number is the host's. The kernel mixes its command line, which has the run's seed, into
-  its pool; QEMU draws its own from the same seed.
+  its pool; QEMU draws its own numbers from the same seed.
 
 Limits:
 - All processors share the one count. QEMU executes them in turn in one thread, so four processors
   together have the speed of one. A processor's turn ends where it halts, pauses or is interrupted,
-  or when a timer is due: races that need another interleaving are not seen.
+  or when a timer is due: races that need another interleaving do not occur.
 - Every instruction costs the same. There are no caches, no memory stalls, no branch mispredictions
   and no contended cache lines: the figures are counts of instructions, not times of a processor.
 - A processor is one of 1 GHz that executes one instruction in each cycle.
@@ -33,7 +33,7 @@ from isoblk.machine import Ran, initramfs, qemu
 from isoblk.machine.process import DIE_WITH_PARENT, Processes
 from isoblk.run.tier import ICOUNT
 
-# The guest's /isoblk: what the host's directory of the run holds.
+# The guest's /isoblk, with the contents of the run's directory on the host.
 _RUN = "isoblk"
 
 _INIT = """\
@@ -56,15 +56,14 @@ poweroff -f
 
 
 class Icount:
-    """Runs scripts in an emulated PC that counts instructions; any number at once, from any
-    threads.
+    """Run scripts in an emulated PC that counts instructions; concurrently, from any threads.
 
     Args:
         kernel: the kernel to boot, of architecture x86_64.
         time_limit_s: wall-clock seconds after which a run counts as hung.
         cpus: processors, 1 to ICOUNT_CPUS_MAX.
-        possible: processors that the kernel reserves room for, cpus of which are online; cpus
-            unless given. A disk may have as many hardware queues.
+        possible: processors for which the kernel has room; `cpus` by default. A disk may have as
+            many hardware queues.
     """
 
     def __init__(
@@ -83,11 +82,14 @@ class Icount:
     def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
         """Boot, run `directory`/plan.sh, copy its results to `directory`, and power off.
 
-        The guest has what lies in `directory` as /run/isoblk, with the modules in modules/; the
+        The guest has a copy of `directory` as /run/isoblk, with the modules in modules/; the
         console goes to console.log. The guest does not see the host's files.
 
         Args:
-            seed: of all random numbers that the guest draws.
+            directory: of the run.
+            modules: of the run.
+            seed: of all random numbers of the guest.
+            memory_mib: memory of the guest.
 
         Raises:
             RunError: the kernel or a step of the script failed, or it hung.
@@ -108,19 +110,19 @@ class Icount:
             shutil.rmtree(own_files, ignore_errors=True)
 
     def stop(self) -> None:
-        """End all machines, and let none begin. Their run() raises."""
+        """Stop all machines, and refuse new ones. Their run() raises."""
         self._processes.stop()
 
 
 def contents(
     directory: Path, modules: Sequence[Path], base: Sequence[Path]
 ) -> list[initramfs.Entry]:
-    """The guest's file system.
+    """Return the guest's file system.
 
     Args:
         directory: of the run, with plan.sh and traces.
         modules: of the run.
-        base: modules that are loaded before the script begins, in this order.
+        base: modules that are loaded before the script, in this order.
     """
     inputs = sorted(directory.rglob("*"))
     top = [path.name for path in inputs if path.parent == directory]
@@ -146,11 +148,11 @@ def contents(
 
 
 def arguments(kernel: Kernel, memory_mib: int, cpus: int, possible: int, seed: int) -> list[str]:
-    """QEMU's arguments. It runs in the run's directory, whose path they do not hold."""
+    """Return QEMU's arguments. It runs in the run's directory, whose path they do not contain."""
     parameters = (*qemu.KERNEL_PARAMETERS, f"maxcpus={cpus}", f"isoblk.seed={seed}")
     return [
-        # One thread: with several, QEMU does not count instructions. shift: 2^0 ns an instruction.
-        # sleep: idle time is skipped, not waited for.
+        # One thread: QEMU counts instructions only without parallel ones. shift: 2^0 ns per
+        # instruction. sleep: idle time is skipped.
         *("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off,align=off"),
         *("-rtc", "base=2026-01-01,clock=vm", "-seed", str(seed)),
         *("-smp", str(possible)),

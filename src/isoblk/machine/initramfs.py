@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A guest's first file system: an archive in the format "newc" of cpio, which Linux unpacks.
+"""Build a guest's initramfs: an archive in cpio's format "newc", which Linux unpacks.
 
 The format is described in the kernel's Documentation/driver-api/early-userspace/buffer-format.rst.
 """
@@ -14,8 +14,8 @@ _ALIGNMENT = 4
 
 @dataclass(frozen=True)
 class Entry:
-    """One file. path: without a slash in front; mode: type and permissions; data: a file's
-    content, a symbolic link's target."""
+    """A file. path: without a leading slash. mode: type and permissions. data: a file's content, a
+    symbolic link's target."""
 
     path: str
     mode: int
@@ -23,22 +23,23 @@ class Entry:
 
 
 def directory(path: str) -> Entry:
-    """An empty directory."""
+    """Return an empty directory."""
     return Entry(path, stat.S_IFDIR | 0o755)
 
 
 def program(path: str, data: bytes) -> Entry:
-    """A file that may be executed."""
+    """Return an executable file."""
     return Entry(path, stat.S_IFREG | 0o755, data)
 
 
 def link(path: str, target: str) -> Entry:
-    """A symbolic link."""
+    """Return a symbolic link."""
     return Entry(path, stat.S_IFLNK | 0o777, target.encode())
 
 
 def archive(entries: Iterable[Entry]) -> bytes:
-    """All entries in this order, owned by root, at time 0. A directory stands before its files."""
+    """Return an archive of the entries in this order, owned by root, at time 0. A directory must
+    precede its files."""
     parts = [_record(inode, entry) for inode, entry in enumerate(entries, 1)]
     return b"".join([*parts, _record(0, Entry(_LAST, 0))])
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""io.cost's models of drives in udev's database: six figures for each drive model.
+"""Read io.cost's models of drives from udev's database: six figures for each drive model.
 
 The database is a file of udev's hwdb (hwdb(7)) that github.com/iocost-benchmark/iocost-benchmarks
-makes of what users measured. systemd brings the program that looks a drive up in it, and not the
+makes from users' measurements. systemd has the program that looks up a drive in it, but not the
 file. A record is
 
     block:*:name:MODEL:fwver:*:
@@ -10,8 +10,8 @@ file. A record is
       IOCOST_MODEL_NAIVE=rbps=N rseqiops=N rrandiops=N wbps=N wseqiops=N wrandiops=N
       IOCOST_QOS_NAIVE=rpct=99.00 rlat=8807 wpct=99.00 wlat=59023 min=75.00 max=100.00
 
-The latencies are not figures of the drive: they are what io.cost is to allow under a load that no
-job repeats, and most solutions switch them off (rpct=0.00).
+The latencies are not figures of the drive: they are limits for io.cost under a load that no job
+repeats, and most solutions disable them (rpct=0.00).
 """
 
 import re
@@ -31,18 +31,18 @@ DIRECTORIES = tuple(
 FIGURES = ("rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops")
 """A model's figures in the kernel's order: bytes a second, and requests of 4 KiB a second."""
 
-# The others are the measured figures times what a solution lets through.
+# In other solutions the figures are scaled by the admitted fraction.
 _MEASURED = "naive"
 _MATCH = re.compile(r"block:[^:]*:name:(?P<model>[^:]+):")
 _MOST = (1 << 53) - 1
-_SHOWN = 40  # characters of a value that is none
+_SHOWN = 40  # characters of a malformed value that a message shows
 
 
 @dataclass(frozen=True)
 class Known:
     """A drive model of the database.
 
-    solution: whose figures they are. figures: by the names of FIGURES.
+    solution: the solution of the figures. figures: by the names of FIGURES.
     """
 
     model: str
@@ -52,13 +52,13 @@ class Known:
 
 @dataclass(frozen=True)
 class Database:
-    """known: the models, sorted, the last record of each; left_out: a line a damaged record."""
+    """known: the models, sorted, the last record of each. left_out: a line per damaged record."""
 
     known: tuple[Known, ...]
     left_out: tuple[str, ...]
 
     def model(self, name: str) -> Known:
-        """The drive model of that name. Raises UserError: there is none."""
+        """Return the drive model of that name. Raises UserError: it is unknown."""
         for one in self.known:
             if one.model == name:
                 return one
@@ -69,7 +69,7 @@ class Database:
 
 
 def databases() -> list[Path]:
-    """udev's own files of io.cost, a name in an earlier directory hiding one in a later.
+    """Return udev's own files of io.cost; a name in an earlier directory hides one in a later.
 
     Raises:
         UserError: there is none.
@@ -88,10 +88,10 @@ def databases() -> list[Path]:
 
 
 def read_hwdb(paths: Sequence[Path]) -> Database:
-    """The drive models of the files together.
+    """Return the drive models of all files.
 
     Raises:
-        UserError: a file cannot be read, or none has a model of io.cost.
+        UserError: a file cannot be read, or no file has a model of io.cost.
     """
     known: dict[str, Known] = {}
     left_out: list[str] = []
@@ -102,7 +102,7 @@ def read_hwdb(paths: Sequence[Path]) -> Database:
         for number, line in enumerate([*read_text(path, "the database").splitlines(), ""], 1):
             text = line.split("#", 1)[0].rstrip()
             if text and not text[0].isspace():
-                if values:  # A record that no blank line ended.
+                if values:  # the record ended without a blank line
                     _close(models, values, f"{path}, before line {number}", known, left_out)
                 models += [match["model"] for match in [_MATCH.match(text)] if match]
             elif text:
@@ -126,7 +126,7 @@ def _close(
     known: dict[str, Known],
     left_out: list[str],
 ) -> None:
-    """End a record: put its models down, and empty both for the next."""
+    """End a record: store its models, and empty both for the next."""
     try:
         if models and any(name.startswith("IOCOST_") for name in values):
             solution, figures = _figures(values)
@@ -138,10 +138,10 @@ def _close(
 
 
 def _figures(values: Mapping[str, str]) -> tuple[str, dict[str, int]]:
-    """The solution whose figures are nearest to what was measured, and these.
+    """Return the solution nearest to the measurements, and its figures.
 
     Raises:
-        ValueError: there are none, or they are damaged.
+        ValueError: there are no figures, or they are damaged.
     """
     solutions = values.get("IOCOST_SOLUTIONS", "").split()
     for solution in [_MEASURED, *reversed(solutions)]:

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the host machine and a capture change of this machine, written down before, and how it is
-changed back: at the end of a run, after Ctrl-C, and by `isoblk host restore` after a crash.
+"""The journal of the changes that the host machine and a capture make to this machine.
 
-A journal is a file of JSON lines: the first says which boot of the machine it is of, every other
-is a change. While its process lives it is locked. Undoing goes backwards, and may be repeated:
-whatever is as it was is left alone. After a reboot only files are left to undo.
+Changes are recorded before they are made, and undone at the end of a run, after Ctrl-C, and by
+`isoblk host restore` after a crash.
 
-Undoing is done by root, so a journal is believed only if nobody else can have written it, and only
-where it tells what a run changes (isoblk.machine.trusted, bounds). Values are written, never run.
+A journal is a file of JSON lines: the first has the id of the machine's boot, every other is a
+change. It is locked while its process lives. Undoing goes backwards and may be repeated: unchanged
+values are skipped. After a reboot only files remain to be undone.
+
+root undoes the changes, so a journal is valid only if no other user can have written it, and only
+changes that a run makes are accepted (isoblk.machine.trusted, bounds). Values are written, never
+executed.
 """
 
 import fcntl
@@ -28,11 +31,11 @@ from isoblk.machine.trusted import make_directory, opened, refuse_shared
 from isoblk.run.limits import DEFAULT_WEIGHT
 from isoblk.schedulers.isoblk import COST_MODEL, to_write
 
-# A killed process leaves its cgroup once the disk has answered it.
+# A killed process leaves its cgroup only after its requests have completed.
 _LEAVE_S = 30.0
 _POLL_S = 0.02
 _AS_ROOT = "run as root, or set ISOBLK_STATE elsewhere"
-# By which a user ends a program.
+# Signals by which a user ends a program.
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -43,29 +46,29 @@ class LoopFile(msgspec.Struct, frozen=True, tag="loop"):
 
 
 class Queue(msgspec.Struct, frozen=True, tag="queue"):
-    """The disk's request queue was set up. values: file below directory -> what it read, in the
-    order in which they are to be written."""
+    """The disk's request queue was set up. values: file below directory -> former value, in the
+    order of writing."""
 
     directory: str
     values: dict[str, str]
 
 
 class IoCost(msgspec.Struct, frozen=True, tag="io.cost"):
-    """io.cost was switched on for a device. lines: file -> its line in it, "" if it had none."""
+    """io.cost was enabled for a device. lines: file -> its former line, "" without one."""
 
     device: str
     lines: dict[str, str]
 
 
 class SubtreeControl(msgspec.Struct, frozen=True, tag="subtree_control"):
-    """Controllers were switched on for the children of a cgroup."""
+    """Controllers were enabled for the children of a cgroup."""
 
     file: str
     controllers: tuple[str, ...] = ("io",)
 
 
 class Mounted(msgspec.Struct, frozen=True, tag="mounted"):
-    """A partition of a disk was made, the first, and mounted. partition: the kernel's name."""
+    """The first partition of a disk was made and mounted. partition: the kernel's name."""
 
     disk: str
     partition: str
@@ -73,8 +76,8 @@ class Mounted(msgspec.Struct, frozen=True, tag="mounted"):
 
 
 class Weights(msgspec.Struct, frozen=True, tag="weights"):
-    """Cgroups that were there got weights, and their I/O on a device was counted. weights: file ->
-    what it read, "" if the file was not there. limits: files in which the device got a line."""
+    """Existing cgroups got weights, and their I/O on a device was counted. weights: file -> former
+    value, "" if the file did not exist. limits: files in which the device got a line."""
 
     device: str
     weights: dict[str, str]
@@ -82,20 +85,20 @@ class Weights(msgspec.Struct, frozen=True, tag="weights"):
 
 
 class Cgroups(msgspec.Struct, frozen=True, tag="cgroups"):
-    """A cgroup was made, others in it, and processes were started in those."""
+    """A cgroup was made, with children in which processes were started."""
 
     directory: str
 
 
 class BlockTrace(msgspec.Struct, frozen=True, tag="blktrace"):
-    """The kernel's block tracer was switched on for a device. number: MAJ:MIN."""
+    """The kernel's block tracer was started for a device. number: MAJ:MIN."""
 
     device: str
     number: str
 
 
 class BlockTraceCgroups(msgspec.Struct, frozen=True, tag="blk_cgroup"):
-    """The block tracer was told to record cgroups."""
+    """The block tracer's recording of cgroups was enabled."""
 
 
 Change = (
@@ -112,7 +115,7 @@ Change = (
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """boot: the kernel's id of this boot. pid: whose journal this is."""
+    """boot: the kernel's id of this boot. pid: the journal's process."""
 
     boot: str
     pid: int
@@ -128,14 +131,15 @@ class Journal:
 
     @property
     def empty(self) -> bool:
-        """Whether all that was recorded has been undone."""
+        """Return whether all recorded changes have been undone."""
         return not self._changes
 
     def record(self, change: Change) -> None:
-        """Write a change down. When this returns it is on the disk, and may be made.
+        """Record a change. When this returns, the record is on the disk, and the change may be
+        made.
 
         Raises:
-            UserError: it is about a file whose name no journal can hold.
+            UserError: the change concerns a file whose name cannot be recorded.
         """
         with self._lock, _in_utf_8():
             _append(self._file, change)
@@ -143,10 +147,10 @@ class Journal:
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        """What is recorded inside is undone at the end, whoever interrupts.
+        """Undo at the end all changes recorded inside, even after an interrupt.
 
         Raises:
-            RunError: something could not be undone; the journal keeps it.
+            RunError: a change could not be undone; it stays in the journal.
         """
         before = len(self._changes)
         try:
@@ -163,7 +167,7 @@ class Journal:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """A user who presses Ctrl-C once more is not heard. (Other threads hear no signal.)"""
+    """Ignore further interrupts. (Other threads receive no signals.)"""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -177,11 +181,11 @@ def undisturbed() -> Iterator[None]:
 
 @contextmanager
 def journal(directory: Path) -> Iterator[Journal]:
-    """A new journal in `directory`. It is removed at the end, when all in it has been undone.
+    """Make a journal in `directory`. It is removed at the end when all changes have been undone.
 
     Raises:
-        UserError: it cannot be written, an earlier one has not been undone, or another isoblk
-            is at it.
+        UserError: it cannot be written, an earlier one has not been undone, or another isoblk is
+            running.
     """
     try:
         make_directory(directory)
@@ -190,7 +194,7 @@ def journal(directory: Path) -> Iterator[Journal]:
             file, path = _begin(directory)
     except OSError as error:
         raise UserError(
-            f"no right to write the journal of changes: {error.strerror}",
+            f"no permission to write the journal of changes: {error.strerror}",
             where=str(directory),
             next=_AS_ROOT,
         ) from None
@@ -206,7 +210,8 @@ def journal(directory: Path) -> Iterator[Journal]:
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Of two that begin at the same time the second sees the first one's journal."""
+    """Lock the directory, so that the second of two concurrent starts sees the first one's
+    journal."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -219,9 +224,11 @@ def _refuse_others(directory: Path) -> None:
     for path in _journals(directory):
         with opened(path) as file:
             if not _is_free(file):
-                # Its load would be in our figures, and ours in its.
+                # The loads of the two would disturb each other's figures.
                 raise UserError(
-                    "another isoblk is running on this machine", where=str(path), next="let it end"
+                    "another isoblk is running on this machine",
+                    where=str(path),
+                    next="wait for its end",
                 )
         raise UserError(
             "an earlier run was killed and left its changes",
@@ -245,14 +252,14 @@ def _begin(directory: Path) -> tuple[IO[bytes], Path]:
 
 
 def restore(directory: Path) -> list[str]:
-    """Undo what killed processes left, journal by journal.
+    """Undo the changes of killed processes, journal by journal.
 
     Returns:
-        What was undone, a line each.
+        The undone changes, a line each.
 
     Raises:
-        RunError: something could not be undone; its journal is kept.
-        UserError: a journal is in use, or there is no right to read them.
+        RunError: a change could not be undone; its journal is kept.
+        UserError: a journal is in use, or may not be read.
     """
     told: list[str] = []
     failures: list[str] = []
@@ -272,7 +279,7 @@ def restore(directory: Path) -> list[str]:
                 elif os.fstat(file.fileno()).st_nlink:
                     failures += _restore(file, path, told)
         except FileNotFoundError:
-            continue  # restored by another one
+            continue  # another process restored it
         except OSError as error:
             failures.append(str(_unreadable(path, error)))
         except UserError as error:
@@ -281,24 +288,24 @@ def restore(directory: Path) -> list[str]:
         raise _not_undone(failures)
     if used and not told:
         raise UserError(
-            "belongs to an isoblk that is running", where=str(used[0]), next="let it end, or end it"
+            "is of a running isoblk", where=str(used[0]), next="wait for its end, or stop it"
         )
     return list(dict.fromkeys(told))
 
 
 def _unreadable(path: Path, error: OSError) -> UserError:
     return UserError(
-        f"no right to read the journals of changes: {error.strerror}",
+        f"no permission to read the journals of changes: {error.strerror}",
         where=str(path),
         next=_AS_ROOT,
     )
 
 
 def _restore(file: IO[bytes], path: Path, told: list[str]) -> list[str]:
-    """Undo one that is locked; why not all could be undone. told: gets what was."""
+    """Undo a locked journal. Returns the failures. told: gets the undone changes."""
     data = file.read()
     if b"\n" not in data:
-        # Its first line was never whole: no change was made.
+        # Its first line is incomplete: no change was made.
         path.unlink()
         told.append(f"{path}: removed; nothing was changed yet")
         return []
@@ -308,9 +315,9 @@ def _restore(file: IO[bytes], path: Path, told: list[str]) -> list[str]:
     for change in changes:
         if not _is_believed(change):
             raise UserError(
-                f"tells of what no run changes: {_describe(change).partition(': ')[0]}",
+                f"has a change that no run makes: {_describe(change).partition(': ')[0]}",
                 where=str(path),
-                next="if you do not know who wrote it, remove it",
+                next="remove the journal if you do not know its origin",
             )
     failed = []
     for change in reversed(changes):
@@ -322,7 +329,7 @@ def _restore(file: IO[bytes], path: Path, told: list[str]) -> list[str]:
 
 
 def _is_believed(change: Change) -> bool:
-    """Whether a run can have made it."""
+    """Return whether a run can have made the change."""
     match change:
         case LoopFile(file):
             believed = bounds.is_loop_file(file)
@@ -346,7 +353,7 @@ def _is_believed(change: Change) -> bool:
 
 
 def _journals(directory: Path) -> list[Path]:
-    # Not glob(), to which a directory that may not be read is an empty one.
+    # Not glob(), for which an unreadable directory is empty.
     return sorted(path for path in directory.iterdir() if path.suffix == ".journal")
 
 
@@ -375,7 +382,8 @@ def _sync(directory: Path) -> None:
 
 
 def _is_free(file: IO[bytes]) -> bool:
-    """Whether no process has it; ours then, until it is closed."""
+    """Lock a journal. Returns False if another process has the lock; else it is held until the file
+    is closed."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -384,23 +392,24 @@ def _is_free(file: IO[bytes]) -> bool:
 
 
 def _parse(data: bytes, path: Path) -> tuple[_Head, list[Change]]:
-    """What a journal tells. path: its own."""
-    # A last line that is not whole was being written: its change was not made.
+    """Parse a journal. path: its own."""
+    # An incomplete last line was being written: its change was not made.
     first, *rest = data.split(b"\n")[:-1] or [b""]
     try:
         head = msgspec.json.decode(first, type=_Head)
         return head, [msgspec.json.decode(line, type=Change) for line in rest]
-    except (ValueError, RecursionError) as error:  # msgspec's are ValueErrors
+    except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
         raise UserError(
             f"damaged journal: {error}",
             where=str(path),
-            next="change back by hand what its lines tell, and remove it",
+            next="undo the changes in its lines manually, and remove it",
         ) from None
 
 
 def _not_undone(failures: list[str]) -> RunError:
     return RunError(
-        f"not everything could be changed back: {failures[0]}", next="then: isoblk host restore"
+        f"some changes could not be undone: {failures[0]}",
+        next="fix the cause, then run: isoblk host restore",
     )
 
 
@@ -428,7 +437,7 @@ def _describe(change: Change) -> str:
 
 
 def _undo(change: Change) -> list[str]:
-    """Why it could not be undone, if so."""
+    """Undo a change. Returns the failures."""
     try:
         match change:
             case LoopFile(file):
@@ -462,7 +471,7 @@ def _undo(change: Change) -> list[str]:
 def _remove_loop(file: Path) -> None:
     system.detach(file)
     with suppress(FileNotFoundError, NotADirectoryError):
-        # In a directory of others there may be something else by now.
+        # In another user's directory the name may be of another file by now.
         if bounds.is_own_file(file):
             file.unlink()
 
@@ -472,8 +481,8 @@ def _where(error: OSError, change: Change) -> str:
 
 
 def read_queue(directory: Path) -> Queue:
-    """All of a request queue that can be written, and what it reads: the scheduler first, whose
-    change resets much of the rest, then its tunables."""
+    """Read all writable files of a request queue: the scheduler first, whose change resets many
+    tunables, then the tunables."""
     files = [path for path in sorted(directory.iterdir()) if path.is_file()]
     files += [path for path in sorted(directory.glob("iosched/*")) if path.is_file()]
     values = {}
@@ -485,7 +494,7 @@ def read_queue(directory: Path) -> Queue:
         try:
             values[str(path.relative_to(directory))] = system.chosen(path.read_text().strip())
         except OSError:
-            # What cannot be read was not there to be changed.
+            # An unreadable file was not changed either.
             continue
     return Queue(str(directory), values)
 
@@ -497,7 +506,7 @@ def _set_back(directory: Path, values: dict[str, str]) -> list[str]:
         try:
             if not path.exists() or system.chosen(path.read_text().strip()) == value:
                 continue
-            # The one tunable that is not written as it reads.
+            # The only tunable whose format for writing differs.
             path.write_text(to_write(value) if name == f"iosched/{COST_MODEL}" else value)
         except OSError as error:
             failures.append(f"{path}: {error.strerror}")
@@ -509,7 +518,7 @@ def _set_back_io_cost(device: str, lines: dict[str, str]) -> None:
         path = Path(file)
         if system.line_of(device, path) == line:
             continue
-        # Figures written beside "ctrl=auto" would be taken for the user's.
+        # Figures written together with "ctrl=auto" would become the user's.
         words = [w for w in line.split()[1:] if "ctrl=auto" not in line or w.startswith("enable=")]
         own = " ".join(words) if words else "enable=0" if path.name.endswith("qos") else ""
         auto = "" if "ctrl=user" in line else " ctrl=auto"
@@ -532,7 +541,7 @@ def _set_back_weights(device: str, weights: dict[str, str], limits: list[str]) -
 
 
 def _empty(top: Path) -> None:
-    """End the processes in a cgroup and those in it, and remove them all."""
+    """Kill the processes in a cgroup and its descendants, and remove these cgroups."""
     if not top.exists():
         return
     groups = [top, *(path for path in top.rglob("*") if path.is_dir())]
@@ -541,9 +550,9 @@ def _empty(top: Path) -> None:
         if time.monotonic() > deadline:
             raise RunError(f"process {pids[0]} does not end", where=str(top))
         for pid in pids:
-            # 0: a process that is none of ours to see. To kill() it means our own group.
+            # 0: a process of another PID namespace. To kill(), 0 means our own group.
             if pid <= 0:
-                raise RunError("holds a process of another namespace", where=str(top))
+                raise RunError("the cgroup has a process of another PID namespace", where=str(top))
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:

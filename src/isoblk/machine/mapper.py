@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""device-mapper, by way of dmsetup: what it prints, and the kernel's reason where it refuses."""
+"""Run dmsetup, and find the kernel's reason for a failure."""
 
 import os
 import re
@@ -15,8 +15,8 @@ from isoblk.machine.process import PATH
 
 _LOG = "/dev/kmsg"
 _LOG_LINE = 8192
-# Of the target, with an error's number; of device-mapper, with its name. That a start failed is no
-# reason, and comes after it.
+# A reason of the target, with an error number; or of device-mapper, with its name. Excludes the
+# later message that a start failed.
 _REASON = re.compile(
     rf"device-mapper: .*?{TARGET}: (?:\d+:\d+: )?(?!preresume failed)(.+?)(?:: -\d+| \(-\w+\))?$"
 )
@@ -26,19 +26,20 @@ class Mapper(Protocol):
     """Runs dmsetup."""
 
     def __call__(self, *words: str, table: str = "") -> str:
-        """What dmsetup printed.
+        """Run dmsetup and return its output.
 
         Args:
-            words: its arguments, which everybody on this machine can read while it runs.
-            table: it reads on its standard input. It may hold keys.
+            words: its arguments, which every user of this machine can read while it runs.
+            table: its standard input, which may have keys.
 
         Raises:
-            UserError: it is missing, or may not be run. RunError: it failed.
+            UserError: dmsetup is missing, or may not be run.
+            RunError: it failed.
         """
 
 
 def dmsetup(*words: str, table: str = "") -> str:
-    """A Mapper: the real one."""
+    """Run dmsetup; a Mapper."""
     with _kernel_log() as log:
         try:
             ended = subprocess.run(
@@ -47,7 +48,7 @@ def dmsetup(*words: str, table: str = "") -> str:
                 capture_output=True,
                 text=True,
                 check=False,
-                # DM_DISABLE_UDEV and its like are the user's affair.
+                # Variables such as DM_DISABLE_UDEV are kept: the user sets them.
                 env={**os.environ, "PATH": PATH, "LC_ALL": "C"},
             )
         except FileNotFoundError:
@@ -56,20 +57,20 @@ def dmsetup(*words: str, table: str = "") -> str:
             return ended.stdout
         reason = next(filter(None, map(reason_of, reversed(list(log)))), "")
     if "ermission denied" in ended.stderr:
-        raise UserError("no right to use device-mapper", next="run as root")
+        raise UserError("no permission to use device-mapper", next="run as root")
     if "kernel device-mapper driver" in ended.stderr:
-        raise UserError("the kernel has no device-mapper", next="modprobe dm-mod")
+        raise UserError("the kernel has no device-mapper", next="run: modprobe dm-mod")
     said = " ".join(ended.stderr.split("\n")[0].split()) or f"status {ended.returncode}"
     raise RunError(
         reason or said,
         where=f"dmsetup {words[0]}",
-        next="" if reason else "dmesg may have the reason",
+        next="" if reason else "see dmesg for the reason",
     )
 
 
 @contextmanager
 def _kernel_log() -> Iterator[Iterator[str]]:
-    """Lines of the kernel's log from now on; none if this process may not read it."""
+    """Yield an iterator over the kernel's log from now on; None without permission."""
     try:
         file = os.open(_LOG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -83,17 +84,17 @@ def _kernel_log() -> Iterator[Iterator[str]]:
 
 
 def _lines(log: int) -> Iterator[str]:
-    # A read gives one entry, and fails when there are no more.
+    # A read returns one entry, and fails at the end.
     with suppress(OSError):
         while True:
             yield os.read(log, _LOG_LINE).decode(errors="replace").split("\n")[0]
 
 
 def reason_of(line: str) -> str:
-    """What the target says in a line of the kernel's log; "" if it is not the target's.
+    """Return the target's message in a line of the kernel's log; "" for other lines.
 
-    >>> reason_of("3,42,1,-;device-mapper: setcache: 254:0: the SSD holds another cache: -22")
-    'the SSD holds another cache'
+    >>> reason_of("3,42,1,-;device-mapper: setcache: 254:0: the SSD holds another cache: -22") 'the
+    SSD holds another cache'
     """
     found = _REASON.search(line)
     return found[1] if found else ""

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Opening a device's node: what is at the path is looked at first, and only then opened."""
+"""Open a device's node, after a check of the device at the path."""
 
 import os
 import stat
 
 
 class ChangedError(Exception):
-    """At the path there is another device, or none."""
+    """The path has another device, or none."""
 
 
 def locate(path: str, number: str) -> int:
-    """A descriptor for reopen() of the block device at a path.
+    """Return a descriptor for reopen() of the block device at a path.
 
     Args:
         path: of the node.
-        number: MAJ:MIN that the device has to have.
+        number: MAJ:MIN of the expected device.
 
     Raises:
-        ChangedError: it has not.
-        OSError: there is nothing.
+        ChangedError: the path has another device.
+        OSError: the path does not exist.
     """
-    # Opens no driver, whatever is there.
+    # O_PATH calls no driver, whatever the file is.
     place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     found = os.fstat(place)
     if stat.S_ISBLK(found.st_mode):
@@ -32,7 +32,7 @@ def locate(path: str, number: str) -> int:
 
 
 def reopen(descriptor: int, way: int) -> int:
-    """Open what a descriptor is of. way: flags of open(2).
+    """Open the file of a descriptor. way: flags of open(2).
 
     Raises:
         OSError: it may not be opened.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which disk an origin is: the identity by which dm-setcache knows it, and a word where the kernel
-has none, as of virtio disks, and of whatever device-mapper and loop devices are made of.
+"""Identify the disk of an origin: by dm-setcache's identity, or by a word if the kernel has none,
+as for virtio disks, and for devices that device-mapper and loop devices are made of.
 
-A copy of a disk has the same bytes. So an identity comes from the disk itself, never from what is
-on it: not from a PARTUUID, and not from UUIDs of LVM, LUKS or md alone. A partition is its disk and
-its first sector.
+A copy of a disk has the same bytes, so an identity comes from the disk itself, never from its
+contents: neither from a PARTUUID nor from a UUID of LVM, LUKS or md alone. A partition is
+identified by its disk and its first sector.
 """
 
 import fcntl
@@ -23,15 +23,15 @@ from isoblk.machine.ground import Ground
 from isoblk.machine.mapper import Mapper
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:+=@/-]{1,100}", re.ASCII)
-# Of a disk's name, so that a place on it fits a word.
+# Maximum length of a disk's name, so that a word also has room for a sector.
 _LENGTH: Final = 60
 _NAMED: Final = re.compile(r"(?:id:)?(?P<disk>.+?)(?:/start:(?P<first>\d+))?(?:/dm:[0-9a-f]+)?")
 _NUMBER: Final = re.compile(r"\d+:\d+")
-# Serial numbers that QEMU makes up: of the place of a disk, not of the disk.
+# Serial numbers that QEMU makes up from the slot of a disk.
 _PLACES: Final = re.compile(r"\bQM\d{5}\b|\bdrive-\w")
-# Which words of a target's line say where the data are; the others may change.
+# Words of a target's line that determine the place of the data; all others may change.
 _PLACED: Final = {"crypt": (0, 2, 3, 4), "thin-pool": (0, 1, 2)}
-# include/uapi/linux/fs.h: the generation of an inode, whose number is used again.
+# include/uapi/linux/fs.h: the generation of an inode, whose number can be reused.
 _FS_IOC_GETVERSION: Final = 0x80087601
 
 
@@ -49,7 +49,7 @@ def refuse_word(word: str) -> None:
 
 
 def identity(place: Path) -> str:
-    """What the kernel calls a device by itself; "" if it has no identity, as far as is seen here.
+    """Return the kernel's own name of a device; "" if it has no visible identity.
 
     Args:
         place: the device's directory in sysfs.
@@ -67,16 +67,16 @@ def _disk_identity(place: Path) -> str:
 
 
 def word(place: Path, mapper: Mapper, sys: Path = system.SYS, dev: Path = ground.DEV) -> str:
-    """A word for a device; "" if the kernel can name it, or nothing can.
+    """Return a word for a device; "" if the kernel can name it, or no word is possible.
 
-    Where the device's sectors have the order of a disk's, the word begins with that disk, and the
-    first sector there.
+    If the device's sectors have the order of a disk's, the word begins with that disk and the first
+    sector.
 
     Args:
         place: the device's directory in sysfs.
         mapper: dmsetup.
-        sys: where sysfs is.
-        dev: where nodes of devices are.
+        sys: path of sysfs.
+        dev: path of /dev.
     """
     return "" if identity(place) else _word(place, mapper, sys, dev)
 
@@ -94,8 +94,8 @@ def _word(place: Path, mapper: Mapper, sys: Path, dev: Path) -> str:
 
 
 def _seat(place: Path, mapper: Mapper, sys: Path, dev: Path) -> tuple[str, int] | None:
-    """The name of the disk on which a device's sectors are in their order, and the first of them;
-    None if there is none, or nothing tells it from a copy."""
+    """Return the name of the disk that has the device's sectors in order, and the first of them;
+    None if there is no such disk, or it has no identity."""
     lower, first = place, 0
     if (place / "partition").exists():
         lower, first = place.parent, int(_read(place / "start") or 0)
@@ -118,7 +118,8 @@ def _seat(place: Path, mapper: Mapper, sys: Path, dev: Path) -> tuple[str, int] 
 
 
 def _disk_word(place: Path) -> str:
-    # Not a controller's serial number, which all disks behind it share, nor that of a USB bridge.
+    # Excludes a controller's serial number, which all disks behind it share, and that of a USB
+    # bridge.
     for name in ("wwid", "device/wwid", "serial", "device/cid"):
         value = _read(place / name)
         if value.strip("0 .") and not _PLACES.search(value):
@@ -129,12 +130,12 @@ def _disk_word(place: Path) -> str:
 
 
 def _known(place: Path, mapper: Mapper, sys: Path, dev: Path) -> str:
-    """Identity or word of a device; "" if it has none."""
+    """Return the identity or word of a device; "" if it has none."""
     return identity(place) or _word(place, mapper, sys, dev)
 
 
 def _digest_of_mapped(place: Path, mapper: Mapper, sys: Path, dev: Path) -> str:
-    """Of a device-mapper device: its UUID, and its table with what the devices in it are."""
+    """Hash a device-mapper device: its UUID, and its table with the identities of its devices."""
     rows = [_read(place / "dm/uuid")]
     devices = 0
     for line in mapper("table", _read(place / "dm/name")).splitlines():
@@ -162,7 +163,8 @@ def _is_device(word: str, sys: Path) -> bool:
 
 
 def _seat_of_loop(place: Path, mapper: Mapper, sys: Path, dev: Path) -> tuple[str, int] | None:
-    """The block device, or the file: the disk that it is on, and its inode there."""
+    """Return the block device of a loop device; for a file the disk of its file system, and its
+    inode."""
     backing = ground.backing(place, dev)
     first = int(_read(place / "loop/offset") or 0) // SECTOR
     if backing is None:
@@ -173,7 +175,7 @@ def _seat_of_loop(place: Path, mapper: Mapper, sys: Path, dev: Path) -> tuple[st
         return (below[0], below[1] + first) if below else None
     on = _known(lower, mapper, sys, dev) if (lower / "size").exists() else ""
     if not on and backing.number.startswith("0:"):
-        # A file system without a disk, such as tmpfs: its files are told apart until the reboot.
+        # A file system without a disk, such as tmpfs: its files are distinct until the reboot.
         on = f"{system.boot_id()}:{backing.number}"
     generation = _generation(_read(place / "loop/backing_file"), backing.inode)
     if not on or generation is None:
@@ -182,7 +184,7 @@ def _seat_of_loop(place: Path, mapper: Mapper, sys: Path, dev: Path) -> tuple[st
 
 
 def _generation(path: str, inode: int) -> int | None:
-    """Of an inode: another file that has its number some day gets another generation. 0: the file
+    """Return the generation of an inode, which changes when its number is reused. 0: the file
     system has none; None: the inode is not at the path."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -202,11 +204,10 @@ def _generation(path: str, inode: int) -> int | None:
 def refuse_alike(
     place: Path, path: str, mapper: Mapper, sys: Path = system.SYS, dev: Path = ground.DEV
 ) -> None:
-    """Check that no other disk here has the name of the one that a device is in order on. path: of
-    the device.
+    """Check that no other disk has the name of the device's disk. path: of the device.
 
     Raises:
-        UserError: one has: a second path to the disk, or a copy that claims to be it.
+        UserError: another disk has: a second path to it, or a copy that claims to be it.
     """
     own, bearing = _seat(place, mapper, sys, dev), {place, *Ground(sys, mapper, dev).below(place)}
     for other in sorted((sys / "block").glob("*")):
@@ -214,15 +215,15 @@ def refuse_alike(
         hidden = not (other / "dev").exists()
         if own and name == own[0] and other.resolve() not in bearing and not hidden:
             raise UserError(
-                f"{node_of(other)} calls itself {name}, too",
+                f"{node_of(other)} has the same name {name}",
                 where=path,
                 next="if both are one disk, name the multipath device above them; if not:"
-                " --origin-id WORD, your own for this disk",
+                " --origin-id WORD",
             )
 
 
 def mapped(name: str, sys: Path = system.SYS) -> Path | None:
-    """Directory in sysfs of a device-mapper device; None if there is none of that name."""
+    """Return the sysfs directory of a device-mapper device; None if it does not exist."""
     return next(
         (one for one in (sys / "block").glob("dm-*") if _read(one / "dm/name") == name), None
     )
@@ -231,14 +232,14 @@ def mapped(name: str, sys: Path = system.SYS) -> Path | None:
 def is_named(
     place: Path, named: str, mapper: Mapper, sys: Path = system.SYS, dev: Path = ground.DEV
 ) -> bool:
-    """Whether a device has an identity, as a superblock names it.
+    """Return whether a device has the identity in a superblock.
 
     Args:
         place: the device's directory in sysfs.
-        named: the identity; "" is nobody's.
+        named: the identity; "" matches no device.
         mapper: dmsetup.
-        sys: where sysfs is.
-        dev: where nodes of devices are.
+        sys: path of sysfs.
+        dev: path of /dev.
     """
     if own := identity(place):
         return own == named
@@ -253,8 +254,8 @@ def stands_on(
     sys: Path = system.SYS,
     dev: Path = ground.DEV,
 ) -> bool:
-    """Whether a device has sectors in common with another, by that one's identity. sectors: of that
-    one, which need not be here."""
+    """Return whether a device shares sectors with the device of an identity, which need not be
+    present. sectors: length of that device."""
     found = _NAMED.fullmatch(named)
     if not found:
         return False
@@ -269,7 +270,7 @@ def stands_on(
 
 
 def whose(named: str, mapper: Mapper, sys: Path = system.SYS, dev: Path = ground.DEV) -> str:
-    """Path of the device here that has an identity, as a superblock names it; "": none has."""
+    """Return the path of the device with an identity of a superblock; "" if none has it."""
     for place in sorted((sys / "class/block").glob("*")):
         real = place.resolve()
         if is_named(real, named, mapper, sys, dev):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Guests as processes: started, timed, ended, and judged by their consoles."""
+"""Run guests as processes: start them, limit their time, and check their consoles."""
 
 import contextlib
 import itertools
@@ -16,38 +16,37 @@ from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.machine import Ran, StoppedError
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-# If this process dies, so does the machine.
+# The machine is killed if this process dies.
 DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 
 _CONSOLE_LINES_IN_ERROR = 3
-# How the kernel, lockdep, KASAN, SLUB and UBSAN begin what should not have happened. What a
-# program has just written may stand in front, on the same line.
+# Begin of an error report of the kernel, lockdep, KASAN, SLUB or UBSAN. Output of a program may
+# precede it on the same line.
 _COMPLAINT = re.compile(
     r"(?<!DE)BUG: |BUG \S+ \((?:Not tainted|Tainted)|WARNING: |Oops: |INFO: task |INFO: rcu"
     r"|UBSAN: |general protection fault|Kernel panic"
 )
-# How a plan ended; on qemu the kernel writes it, and may do so in the middle of the shell's line.
+# End of a plan. On qemu the kernel writes it, possibly in the middle of a line of the shell.
 _END = re.compile(r"plan: exit status (\d+)$", re.MULTILINE)
-# dash says "plan.sh: 7: ", BusyBox's shell "plan.sh: line 7: ".
+# Format of dash: "plan.sh: 7: "; of BusyBox: "plan.sh: line 7: ".
 _FAILED_LINE = re.compile(r"plan\.sh: (?:line )?(\d+): |^line (\d+): ", re.MULTILINE)
-# From here on no module's code runs: the kernel stops the other processors. One of them may still
-# wake another that is gone, and a PC's kernel warns of that (native_smp_send_reschedule).
+# After this line no code of a module runs: the kernel stops the other processors. One of them may
+# still wake a processor that is gone, of which a PC's kernel warns (native_smp_send_reschedule).
 _POWERED_DOWN = "reboot: Power down"
-# Time between two looks at a guest. A process that still exists at the look after the one that
-# found the line above does not end by itself: rarely, User Mode Linux with several processors hangs
-# in the host's exit().
+# Interval between checks of a guest. A process that still exists one interval after the line above
+# has hung: User Mode Linux with several processors rarely hangs in the host's exit().
 _LOOK_S = 10
 _TAIL_BYTES = 4096
-# What ends every console and says nothing.
+# Lines at the end of every console, without information.
 _EPILOGUE = ("plan: exit status", "sysrq:", "reboot:", "ACPI: PM:")
 
 
 class Processes:
-    """The processes of one machine; any number at once, from any threads.
+    """The processes of one machine; concurrently, from any threads.
 
     Args:
         time_limit_s: wall-clock seconds after which a run counts as hung.
-        explain: what the machine is to blame for, if anything, by the console, the exit code, and
+        explain: returns an error of the machine, if any, from the console, the exit code, and
             whether the run failed.
     """
 
@@ -73,6 +72,9 @@ class Processes:
         """Run a guest in `directory` to its end; its console goes to console.log there.
 
         Args:
+            command: program and arguments.
+            directory: of the run.
+            environment: of the process.
             keep: file descriptors that it inherits.
 
         Raises:
@@ -112,7 +114,7 @@ class Processes:
         )
         watcher.start()
         try:
-            # wait4 and not wait: it tells the CPU time of this process and no other.
+            # wait4() returns the CPU time of this process only.
             _, status, usage = os.wait4(process.pid, 0)
         finally:
             ended.set()
@@ -120,7 +122,7 @@ class Processes:
                 self._alive.discard(process)
                 stopped = self._stopped
         process.returncode = os.waitstatus_to_exitcode(status)
-        # Its helper processes have nothing to do without it.
+        # Its helper processes may survive it.
         _kill(process)
         if stopped and not hung.is_set():
             raise StoppedError("stopped")
@@ -136,7 +138,7 @@ class Processes:
         return Ran(time.monotonic() - began, usage.ru_utime + usage.ru_stime)
 
     def stop(self) -> None:
-        """End all machines, and let none begin. Their run() raises."""
+        """Stop all machines, and refuse new ones. Their run() raises."""
         with self._lock:
             self._stopped = True
             for process in self._alive:
@@ -145,8 +147,10 @@ class Processes:
 
 @contextlib.contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """What is started inside never hears of Ctrl-C, nor does this thread meanwhile. Without that,
-    one that comes before the new process has its session would end it, and look like a failure."""
+    """Ignore SIGINT in this thread and in processes started inside.
+
+    An interrupt before the new process has its own session would kill it, and look like a failure.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -166,7 +170,7 @@ def _watch(
     ended: threading.Event,
     hung: threading.Event,
 ) -> None:
-    """Kill a guest at `deadline`, which is when it is `hung`, or once it has powered down."""
+    """Kill a guest at `deadline`, and then set `hung`, or once it has powered down."""
     is_over = False
     while not ended.wait(min(_LOOK_S, max(deadline - time.monotonic(), 0))):
         if not is_over and time.monotonic() >= deadline:
@@ -183,12 +187,12 @@ def _has_powered_down(console: Path) -> bool:
         with console.open("rb") as said:
             said.seek(max(said.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
             return _POWERED_DOWN.encode() in said.read()
-    except OSError:  # The run's directory was removed: run() reports that.
+    except OSError:  # run() reports a removed directory
         return False
 
 
 def failure(console: Path, exit_code: int) -> str:
-    """Why the run failed, from its console and exit code; "" if it did not."""
+    """Return why the run failed, from its console and exit code; "" if it did not."""
     lines = console.read_text(errors="replace").splitlines()
     if complaint := _complaint(lines):
         return f"the kernel failed: {complaint}; {_last_lines(console)}"
@@ -201,8 +205,8 @@ def failure(console: Path, exit_code: int) -> str:
 
 
 def hang(console: Path, time_limit_s: float) -> str:
-    """What is known of a guest that did not end, from its console. What the kernel complained of
-    first tells more than the end, which may be the registers of whatever ran then."""
+    """Return what a guest's console shows about a hang: the kernel's first error report, else its
+    end."""
     said = _complaint(console.read_text(errors="replace").splitlines())
     return "; ".join(
         [
@@ -214,19 +218,19 @@ def hang(console: Path, time_limit_s: float) -> str:
 
 
 def _complaint(lines: Sequence[str]) -> str:
-    """The first line in which the kernel says what should not have happened; "" without one."""
+    """Return the first error report of the kernel; "" without one."""
     before = itertools.takewhile(lambda line: not line.startswith(_POWERED_DOWN), lines)
     return next((line.strip() for line in before if _COMPLAINT.search(line)), "")
 
 
 def _failed_step(console: Path) -> str:
-    """The plan's line that the shell complained of last, if it did."""
+    """Return the plan's line of the shell's last error message, if there is one."""
     complaints = _FAILED_LINE.findall(console.read_text(errors="replace"))
     if not complaints:
         return ""
     number = int("".join(complaints[-1]))
     lines = (console.parent / "plan.sh").read_text().splitlines()
-    # What is on the console need not be the shell's.
+    # The message may come from another program.
     if not 1 <= number <= len(lines):
         return ""
     return f": plan.sh:{number}: {lines[number - 1].strip()}"

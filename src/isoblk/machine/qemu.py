@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The qemu machine: an emulated PC with four processors, in real time.
 
-Tier "qemu": real concurrency, for races, sanitizers and distributions' kernels. QEMU emulates
-each processor by a thread (no KVM), so its figures of speed say nothing about hardware, and no
-two runs are equal.
+Tier "qemu": real concurrency, for races, sanitizers and distributions' kernels. QEMU emulates each
+processor by a thread (no KVM), so its speed has no meaning for hardware, and no two runs are equal.
 
-The guest lives in memory: BusyBox, its modules, and the script. Over 9p it has the run's
+The guest runs from memory: BusyBox, its modules, and the script. Over 9p it has the run's
 directory, and the host's files, read-only, for programs that BusyBox lacks.
 """
 
@@ -22,35 +21,35 @@ from isoblk.machine.process import DIE_WITH_PARENT, PATH, Processes
 from isoblk.run.tier import QEMU
 
 _PROGRAM = "qemu-system-x86_64"
-# What the kernel takes for itself on a PC, KASAN's shadow and the initramfs included, on top of
-# what a guest of the uml machine is given.
+# Memory of the kernel itself on a PC, with KASAN's shadow and the initramfs, in addition to that of
+# a guest of the uml machine.
 _MEMORY_MIB = 768
 _PT_INTERP = 3
-# Beside the other files of the run, while it runs.
+# Next to the other files of the run, while it runs.
 OWN_FILES = "qemu"
 
 KERNEL_PARAMETERS = (
     "console=ttyS0",
-    # Lines of the console are compared with what the kernel says: no time in front of them.
+    # Lines of the console are compared with the kernel's messages, so they have no time.
     "printk.time=0",
-    # While it boots, warnings only: the emulated serial line is slow.
+    # During boot only warnings: the emulated serial line is slow.
     "loglevel=5",
-    # Without these, a failure would leave the guest running until its time limit.
+    # Without these, a failed guest would run until its time limit.
     *("panic=-1", "oops=panic", "hung_task_panic=1"),
-    # An emulated processor stands still whenever the host gives its time to others.
+    # An emulated processor stops whenever the host preempts its thread.
     *("watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120"),
-    # QEMU's is the host's counter, and the other clocks are slow to read.
+    # QEMU's TSC is the host's counter, and the other clocks are slow to read.
     "tsc=reliable",
-    # They cost time, and protect nothing here.
+    # Mitigations cost time, and protect nothing in a guest.
     "mitigations=off",
-    # Known to debug kernels only: report every bad access, not just the first.
+    # Only debug kernels know it: report every bad access, not just the first.
     "kasan_multi_shot",
 )
 
-# QEMU before 8.1 may keep a translation of code that another processor was just changing. A
-# distribution's kernel changes its own code when a static key is switched, mostly while it
-# boots: so it boots on one processor. The lab's kernels have no such keys (JUMP_LABEL).
-# With its tick stopped in idle times, each further processor would take three seconds.
+# QEMU before 8.1 may keep the translation of code that another processor is changing. A
+# distribution's kernel changes its code when a static key is switched, mostly during boot, so it
+# boots on one processor. The lab's kernels have no such keys (JUMP_LABEL). nohz=off: with a stopped
+# tick, each further processor would take three seconds to start.
 _ONE_PROCESSOR = ("maxcpus=1", "nohz=off")
 
 _INIT = """\
@@ -83,12 +82,12 @@ exec sh /plan.sh
 
 
 class Qemu:
-    """Runs scripts in an emulated PC; any number at once, from any threads.
+    """Run scripts in an emulated PC; concurrently, from any threads.
 
     Args:
         kernel: the kernel to boot, of architecture x86_64.
         time_limit_s: wall-clock seconds after which a run counts as hung.
-        more: further arguments for QEMU: disks, say.
+        more: further arguments for QEMU, such as disks.
     """
 
     tier = QEMU
@@ -101,11 +100,14 @@ class Qemu:
     def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
         """Boot, run `directory`/plan.sh, and wait for the power-off.
 
-        The guest sees `directory` as /run/isoblk, with the modules in modules/; the console
-        goes to console.log. The host's files it sees in /host, read-only.
+        The guest sees `directory` as /run/isoblk, with the modules in modules/, and the host's
+        files in /host, read-only. The console goes to console.log.
 
         Args:
-            seed: of no use here: two runs are never equal.
+            directory: of the run.
+            modules: of the run.
+            seed: unused: two runs are never equal.
+            memory_mib: memory of the guest.
 
         Raises:
             RunError: the kernel or a step of the script failed, or it hung.
@@ -134,20 +136,20 @@ class Qemu:
             shutil.rmtree(own_files, ignore_errors=True)
 
     def stop(self) -> None:
-        """End all machines, and let none begin. Their run() raises."""
+        """Stop all machines, and refuse new ones. Their run() raises."""
         self._processes.stop()
 
 
 def program() -> str | None:
-    """The emulator, if it is installed."""
+    """Return the path of the emulator; None if it is not installed."""
     return shutil.which(_PROGRAM, path=PATH)
 
 
 def busybox() -> bytes:
-    """The statically linked BusyBox.
+    """Return the statically linked BusyBox.
 
     Raises:
-        UserError: there is none.
+        UserError: it is not installed.
     """
     path = shutil.which("busybox", path=PATH)
     data = Path(path).read_bytes() if path else b""
@@ -159,7 +161,7 @@ def busybox() -> bytes:
 
 
 def _has_interpreter(program: bytes) -> bool:
-    """Whether a 64-bit ELF program has a segment PT_INTERP (elf(5)): a dynamic loader."""
+    """Return whether a 64-bit ELF program has a segment PT_INTERP (elf(5)): a dynamic loader."""
     (offset,) = struct.unpack_from("<Q", program, 0x20)
     size, count = struct.unpack_from("<HH", program, 0x36)
     return any(
@@ -168,10 +170,10 @@ def _has_interpreter(program: bytes) -> bool:
 
 
 def contents(plan: bytes, modules: Sequence[Path]) -> list[initramfs.Entry]:
-    """The guest's first file system. modules: loaded before the plan begins, in this order."""
+    """Return the guest's initramfs. modules: loaded before the plan, in this order."""
     return [
         *map(initramfs.directory, ("bin", "dev", "host", "modules", "proc", "run", "sys", "tmp")),
-        # What the host's programs need; /bin is BusyBox's.
+        # Directories for the host's programs; /bin is BusyBox's.
         *(initramfs.link(name, f"host/{name}") for name in ("etc", "lib", "lib64", "sbin", "usr")),
         initramfs.program("init", _INIT.encode()),
         initramfs.program("bin/busybox", busybox()),
@@ -184,7 +186,7 @@ def contents(plan: bytes, modules: Sequence[Path]) -> list[initramfs.Entry]:
 
 
 def arguments(kernel: Kernel, memory_mib: int) -> list[str]:
-    """QEMU's arguments. It runs in the run's directory, whose path they do not hold."""
+    """Return QEMU's arguments. It runs in the run's directory, whose path they do not contain."""
     parameters = [*KERNEL_PARAMETERS, *(_ONE_PROCESSOR if kernel.stock else ())]
     return [
         *("-accel", "tcg,thread=multi", "-smp", str(QEMU.cpus)),
@@ -195,7 +197,7 @@ def arguments(kernel: Kernel, memory_mib: int) -> list[str]:
 
 
 def pc(kernel: Kernel, memory_mib: int, parameters: Sequence[str]) -> list[str]:
-    """The arguments of a PC without disks: memory, console, kernel and initramfs."""
+    """Return the arguments of a PC without disks: memory, console, kernel and initramfs."""
     return [
         *("-machine", "q35", "-m", f"{_MEMORY_MIB + memory_mib}M"),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
@@ -206,8 +208,8 @@ def pc(kernel: Kernel, memory_mib: int, parameters: Sequence[str]) -> list[str]:
 
 
 def share(tag: str, path: str) -> list[str]:
-    """The arguments that give the guest a directory of the host over 9p."""
-    # "none": files belong to whoever runs QEMU, who need not be root.
+    """Return the arguments that give the guest a directory of the host over 9p."""
+    # "none": files belong to the user who runs QEMU, who need not be root.
     return [
         *("-fsdev", f"local,id={tag},security_model=none,path={path}"),
         *("-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"),

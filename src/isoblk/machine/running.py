@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tenants that were running before isoblk came: where their cgroups are, and what they weigh."""
+"""Find the cgroups of tenants that are already running, and their weights."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -15,14 +15,14 @@ from isoblk.study.model import Study
 from isoblk.study.point import program_name
 
 _BY_PROCESS = "pid:"
-# Counts on v1 where there is a limit.
+# v1 counts only where a limit is set.
 _LIMIT = "blkio.throttle.read_bps_device"
 
 
 def found(
     study: Study, hierarchy: Path, cgroup: CgroupVersion, proc: Path = system.PROC
 ) -> tuple[Study, tuple[str, ...]]:
-    """The study with the running tenants' cgroups as paths, and these.
+    """Return the study with paths for the running tenants' cgroups, and these paths.
 
     Raises:
         UserError: there is no such cgroup or process.
@@ -52,13 +52,13 @@ def _of_process(pid: str, cgroup: CgroupVersion, proc: Path) -> str:
         _, controllers, path = line.split(":", 2)
         if "blkio" in controllers.split(",") if cgroup == "v1" else not controllers:
             return path
-    raise UserError(f"process {pid} is in no cgroup that has io")
+    raise UserError(f"process {pid} is in no cgroup with the io controller")
 
 
 def changes(
     paths: Sequence[str], hierarchy: Path, cgroup: CgroupVersion, device: str
 ) -> Iterator[SubtreeControl | Weights]:
-    """What a run changes of running tenants' cgroups and of those above them.
+    """Yield a run's changes to the cgroups of running tenants and their ancestors.
 
     Args:
         paths: from the root of the hierarchy.
@@ -67,7 +67,7 @@ def changes(
         device: the disk's number.
 
     Raises:
-        UserError: one has a weight for this disk alone, which ours would not change.
+        UserError: a cgroup has a weight for this disk, which overrides ours.
     """
     above = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"/"}
     for path in sorted(above):
@@ -82,7 +82,7 @@ def changes(
                 raise UserError(
                     f"has a weight for this disk: {line}",
                     where=str(file),
-                    next=f"take it away: echo '{device} default' > {file}",
+                    next=f"remove it: echo '{device} default' > {file}",
                 )
             weights[str(file)] = _default(file)
     limits = [hierarchy / path[1:] / _LIMIT for path in paths]

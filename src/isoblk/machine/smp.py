@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The smp machine: the kernel as an ordinary process with several processors, in real time.
 
-Tier "smp": what a request costs, and which locks are in the way, on the processors of the host. No
-two runs are equal, and machines differ: compare what was run in turn, in one boot.
+Tier "smp": the cost of a request and contended locks, on the processors of the host. No two runs
+are equal, and machines differ: compare runs that alternate, in one boot.
 
-Each processor of the guest is a thread, so the host may take one away while it holds a lock, as
-the host of a virtual machine does. More processors than the host has cores make that frequent.
+Each processor of the guest is a thread, so the host may preempt one that holds a lock, as the host
+of a virtual machine does. More processors than the host has cores make that frequent.
 """
 
 from collections.abc import Sequence
@@ -21,15 +21,15 @@ from isoblk.run.tier import SMP
 
 
 class Smp:
-    """Runs scripts in User Mode Linux on several processors; any number at once, from any threads.
+    """Run scripts in User Mode Linux on several processors; concurrently, from any threads.
 
     Args:
         kernel: the kernel to boot, of architecture um-smp.
-        library: what gives its processors their stacks: isoblk.kernel.host_library().
+        library: gives its processors their stacks: isoblk.kernel.host_library().
         time_limit_s: wall-clock seconds after which a run counts as hung.
-        cpus: processors of the guest; the tier's unless said otherwise.
-        absent: processors more for which the kernel has room. They never run; a disk may have a
-            hardware queue for each.
+        cpus: processors of the guest; by default the tier's.
+        absent: further possible processors. They never run; a disk may have a hardware queue for
+            each.
     """
 
     def __init__(
@@ -50,11 +50,14 @@ class Smp:
     def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
         """Boot, run `directory`/plan.sh as init, and wait for the power-off.
 
-        The guest sees `directory` as /run/isoblk, with the modules in modules/; the console
-        goes to console.log. Besides, the guest sees the host's files, but may not write them.
+        The guest sees `directory` as /run/isoblk, with the modules in modules/, and the host's
+        files, read-only. The console goes to console.log.
 
         Args:
-            seed: of no use here: two runs are never equal.
+            directory: of the run.
+            modules: of the run.
+            seed: unused: two runs are never equal.
+            memory_mib: memory of the guest.
 
         Raises:
             RunError: the kernel or a step of the script failed, or it hung.
@@ -67,9 +70,9 @@ class Smp:
             how = (
                 f"ncpus={self.tier.cpus + self._absent}",
                 f"maxcpus={self.tier.cpus}",
-                # The guest's programs trap by seccomp: by ptrace one processor alone can run them.
+                # seccomp: with ptrace, only one processor can run the guest's programs.
                 "seccomp=on",
-                # A processor stands still whenever the host gives its time to others.
+                # A processor stops whenever the host preempts its thread.
                 "rcupdate.rcu_cpu_stall_timeout=120",
             )
             return self._processes.run(
@@ -80,5 +83,5 @@ class Smp:
             )
 
     def stop(self) -> None:
-        """End all machines, and let none begin. Their run() raises."""
+        """Stop all machines, and refuse new ones. Their run() raises."""
         self._processes.stop()

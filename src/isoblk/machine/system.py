@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the host machine asks of this machine: small readings of /proc and /sys, and tools."""
+"""Read /proc and /sys of this machine, and run its tools."""
 
 import errno
 import fcntl
@@ -18,7 +18,7 @@ from isoblk.run.spec import CgroupVersion
 SYS = Path("/sys")
 PROC = Path("/proc")
 
-# include/uapi/linux/loop.h: a descriptor, and of struct loop_info64 the flags alone.
+# include/uapi/linux/loop.h: the ioctls, a descriptor, and the flags of struct loop_info64.
 _LOOP_CTL_GET_FREE, _LOOP_CONFIGURE = 0x4C82, 0x4C0A
 _LOOP_CONFIG = struct.Struct("=I4x52xI176x64x")
 _LO_FLAGS_DIRECT_IO = 16
@@ -27,12 +27,12 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def boot_id() -> str:
-    """Which boot of the machine this is."""
+    """Return the id of the machine's boot."""
     return (PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
 def chosen(text: str) -> str:
-    """Of choices the one in brackets, else the text."""
+    """Return the choice in brackets, else the text."""
     for word in text.split():
         if word.startswith("[") and word.endswith("]"):
             return word[1:-1]
@@ -40,7 +40,7 @@ def chosen(text: str) -> str:
 
 
 def line_of(device: str, path: Path) -> str:
-    """A device's line in a file that has one a device; "" if there is none."""
+    """Return a device's line in a file with a line per device; "" without one."""
     try:
         lines = path.read_text().splitlines()
     except FileNotFoundError:
@@ -49,7 +49,7 @@ def line_of(device: str, path: Path) -> str:
 
 
 def default_weight(path: Path) -> str:
-    """A cgroup's weight, from the first line of its file: "100", or "default 100".
+    """Return a cgroup's weight, from the first line of its file: "100", or "default 100".
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -58,10 +58,11 @@ def default_weight(path: Path) -> str:
 
 
 def run_tool(*words: str, keep: Sequence[int] = ()) -> str:
-    """Output of a tool of util-linux. keep: descriptors that it gets.
+    """Return the output of a tool of util-linux. keep: descriptors that it inherits.
 
     Raises:
-        UserError: it is missing. RunError: it failed.
+        UserError: it is missing.
+        RunError: it failed.
     """
     try:
         ended = subprocess.run(
@@ -70,7 +71,7 @@ def run_tool(*words: str, keep: Sequence[int] = ()) -> str:
             text=True,
             check=False,
             env={"PATH": PATH, "LC_ALL": "C"},
-            # What changes something back is not to end by the Ctrl-C that made us do so.
+            # The Ctrl-C that begins an undo must not end its tools.
             process_group=0,
             pass_fds=keep,
         )
@@ -84,11 +85,12 @@ def run_tool(*words: str, keep: Sequence[int] = ()) -> str:
 
 
 def attach(file: int) -> str:
-    """Make a loop device of an open file, which goes past the page cache if the file system can;
-    its name.
+    """Make a loop device of an open file, with direct I/O if the file system has it. Returns its
+    name.
 
     Raises:
-        UserError: it may not be made. OSError: it cannot be.
+        UserError: there is no permission, or no free device.
+        OSError: another error.
     """
     flags = os.O_RDWR | os.O_CLOEXEC
     try:
@@ -101,7 +103,7 @@ def attach(file: int) -> str:
                     fcntl.ioctl(loop, _LOOP_CONFIGURE, _LOOP_CONFIG.pack(file, _LO_FLAGS_DIRECT_IO))
                     return f"loop{number}"
                 except OSError as error:
-                    # Somebody else was faster.
+                    # Another program took the free device first.
                     if error.errno != errno.EBUSY:
                         raise
                 finally:
@@ -109,28 +111,29 @@ def attach(file: int) -> str:
         finally:
             os.close(control)
     except PermissionError:
-        raise UserError("no right to make a loop device", next="run as root") from None
-    raise UserError("no loop device stays free", next="see who makes them")
+        raise UserError("no permission to make a loop device", next="run as root") from None
+    raise UserError("no loop device stays free", next="check which programs attach loop devices")
 
 
 def detach(file: Path) -> None:
     """Detach the loop devices of a file.
 
     Raises:
-        RunError: one could not be detached.
+        RunError: a device could not be detached.
     """
     for place in sorted((SYS / "block").glob("loop*/loop/backing_file")):
         try:
             backing = place.read_text().strip()
         except OSError:
-            # Detached meanwhile.
+            # Already detached.
             continue
         if backing.removesuffix(" (deleted)") == str(file):
             run_tool("losetup", "--detach", f"/dev/{place.parents[1].name}")
 
 
 def unmount(disk: str, partition: str, directory: Path) -> None:
-    """Unmount a partition of a disk, the kernel's names, from a directory, if it is mounted there.
+    """Unmount a partition of a disk, by the kernel's names, from a directory, if it is mounted
+    there.
 
     Raises:
         RunError: it could not be unmounted.
@@ -146,16 +149,15 @@ def unmount(disk: str, partition: str, directory: Path) -> None:
 
 
 def plain(text: str) -> str:
-    """A path that the kernel has written into a line, where it escapes blanks.
+    """Decode a path in which the kernel has escaped blanks.
 
-    >>> plain("/mnt/my\\\\040disk")
-    '/mnt/my disk'
+    >>> plain("/mnt/my\\040disk") '/mnt/my disk'
     """
     return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
 
 
 def remove_partition(disk: str, partition: str) -> None:
-    """Remove the first partition of a disk, if it is there; the kernel's names.
+    """Remove the first partition of a disk, by the kernel's names, if it exists.
 
     Raises:
         RunError: it could not be removed.
@@ -165,12 +167,13 @@ def remove_partition(disk: str, partition: str) -> None:
 
 
 def io_hierarchy(proc: Path = PROC) -> tuple[Path, CgroupVersion]:
-    """Where the cgroups are that the io controller is on, and their version.
+    """Return the mount point and version of the cgroups with the io controller.
 
     Raises:
-        UserError: it is on none.
+        UserError: there is none.
     """
-    # A mount point may have any bytes but those that the kernel escapes, and a mount no source.
+    # A mount point may contain any bytes except those that the kernel escapes, and a mount may have
+    # no source.
     text = (proc / "self/mountinfo").read_text(errors="surrogateescape")
     for line in text.removesuffix("\n").split("\n"):
         before, _, after = line.partition(" - ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a machine may refuse User Mode Linux: why no guest runs there, told by the console."""
+"""Find on a console why the machine does not run User Mode Linux."""
 
 import re
 import signal
@@ -9,7 +9,7 @@ from isoblk.errors import UserError
 _CONTAINERS = "containers: --cap-add SYS_PTRACE --security-opt seccomp=unconfined"
 _NO_EXECUTION = "set ISOBLK_CACHE to a directory that is not mounted noexec"
 
-# What comes before the script, why, and what to do about it. The first that fits counts.
+# Causes before the script begins: pattern, cause, next step. The first match counts.
 _BEFORE = (
     (r"from LD_PRELOAD cannot be preloaded \(cannot open", "there is no /proc", "mount /proc"),
     (
@@ -50,7 +50,7 @@ _BEFORE = (
     ),
 )
 
-# Of a run that failed, at any time: what the kernel says and no program.
+# Causes of a failed run, at any time: messages of the kernel that no program writes.
 _LATER = (
     (
         r"ptrace set fp regs failed, errno = 14\b",
@@ -88,10 +88,10 @@ _SCRIPT = re.compile(r"^Run \S+ as init process$", re.MULTILINE)
 
 
 def trouble(console: str, exit_code: int, failed: bool) -> UserError | None:
-    """Why no guest can run on this machine, if that is how it looks.
+    """Return why no guest can run on this machine, None if no cause is known.
 
     Args:
-        console: what a guest left of it.
+        console: the guest's.
         exit_code: of its process; negative for a signal.
         failed: whether the run failed.
     """

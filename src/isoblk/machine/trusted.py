@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Directories and files of which nobody but this user and root can say what is in them."""
+"""Check that only this user and root can change certain directories and files."""
 
 import errno
 import os
@@ -17,29 +17,31 @@ _SUDO = "SUDO_UID"
 
 
 def make_directory(directory: Path) -> None:
-    """Make a directory, and those above it, unless they are there, for this user alone.
+    """Make a directory and its parents, unless they exist, for this user only.
 
     Raises:
-        UserError: others could change what is in it. OSError: it cannot be made.
+        UserError: other users could change its contents.
+        OSError: it cannot be made.
     """
     missing = [one for one in (directory, *directory.parents) if not os.path.lexists(one)]
     above = missing[-1].parent if missing else directory
     refuse_shared(above, alone=not missing)
     for one in reversed(missing):
-        # One that began at the same time may have made it; the check below holds for both.
+        # A concurrent process may have made it; the check below covers both.
         one.mkdir(mode=0o700, exist_ok=True)
     refuse_shared(directory)
 
 
 def refuse_shared_results(directory: Path) -> None:
-    """Check that nobody else can change what root executes in a directory of runs. Who has become
-    root by sudo is nobody else.
+    """Check that no other user can change what root executes in a directory of runs. The user who
+    became root by sudo is trusted.
 
     Args:
         directory: an absolute path.
 
     Raises:
-        UserError: somebody can. OSError: it cannot be looked at.
+        UserError: another user can.
+        OSError: it cannot be inspected.
     """
     behind = os.environ.get(_SUDO, "") if os.geteuid() == 0 else ""
     also = {int(behind)} if behind.isascii() and behind.isdigit() else set()
@@ -53,18 +55,20 @@ def refuse_shared(
     also: Collection[int] = (),
     elsewhere: str = _ELSEWHERE,
 ) -> None:
-    """Check that nobody else can change which files a directory has, or lead to another one.
+    """Check that no other user can change a directory's entries, or redirect its path.
 
     Args:
         directory: an absolute path.
-        alone: nobody else may add files, either; otherwise it may be one such as /tmp.
-        also: users who may, besides this one and root.
-        elsewhere: what to do if somebody can.
+        alone: whether no other user may add files, either; if False, it may be a directory such as
+            /tmp.
+        also: further trusted users, besides this one and root.
+        elsewhere: next step for the error.
 
     Raises:
-        UserError: somebody can. OSError: it cannot be looked at.
+        UserError: another user can.
+        OSError: it cannot be inspected.
     """
-    # What is trusted from the root on stays what it is: nobody else can rename a part of it.
+    # A path that is trusted from the root on stays valid: no other user can rename a part of it.
     real = Path(os.path.realpath(directory, strict=True))
     for path in dict.fromkeys(reversed([directory, *directory.parents, real, *real.parents])):
         found = path.lstat()
@@ -72,7 +76,7 @@ def refuse_shared(
         if stat.S_ISLNK(found.st_mode) and last and alone:
             raise UserError("is a symbolic link", where=str(path), next=f"name {real} itself")
         if stat.S_ISDIR(found.st_mode) or stat.S_ISLNK(found.st_mode):
-            # A sticky directory lets everybody change what is his.
+            # In a sticky directory, users can change only their own files.
             sticky = bool(found.st_mode & stat.S_ISVTX) and not (last and alone)
             shared = sticky or stat.S_ISLNK(found.st_mode)
             refuse_foreign(path, found, shared=shared, also=also, elsewhere=elsewhere)
@@ -88,33 +92,34 @@ def refuse_foreign(
     also: Collection[int] = (),
     elsewhere: str = _ELSEWHERE,
 ) -> None:
-    """Check that a file is this user's or root's. shared: others may write to it. also, elsewhere:
-    as refuse_shared() has them.
+    """Check that a file belongs to this user or root. shared: whether others may write to it. also,
+    elsewhere: as for refuse_shared().
 
     Raises:
-        UserError: it is not.
+        UserError: it does not.
     """
     if found.st_uid not in (0, os.geteuid(), *also):
         raise UserError(
-            f"belongs to user {found.st_uid}, who could have isoblk change anything",
+            f"belongs to user {found.st_uid}, who could make isoblk change anything",
             where=str(path),
             next=elsewhere,
         )
     if found.st_mode & _OTHERS and not shared:
-        meant = found.st_mode & stat.S_ISVTX  # for all, as /tmp is
+        meant = found.st_mode & stat.S_ISVTX  # for all users, as /tmp
         raise UserError(
-            f"others may write to it (mode {stat.S_IMODE(found.st_mode):o})",
+            f"other users may write to it (mode {stat.S_IMODE(found.st_mode):o})",
             where=str(path),
-            next=elsewhere if meant else f"look at what is in it, then: chmod go-w {path}",
+            next=elsewhere if meant else f"check its contents, then run: chmod go-w {path}",
         )
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """A file of a directory that is not shared, for reading; not waited for, whatever it is.
+    """Open for reading a file of a directory that is not shared, without blocking.
 
     Raises:
-        UserError: it is no file of this user's or root's. OSError: it cannot be read.
+        UserError: it is not a file of this user or root.
+        OSError: it cannot be read.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -135,5 +140,5 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 def _no_file(path: Path) -> UserError:
     return UserError(
-        "is not a file of isoblk's, but a link or a device", where=str(path), next="remove it"
+        "is a link or a device, not a file of isoblk", where=str(path), next="remove it"
     )

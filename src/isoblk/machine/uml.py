@@ -18,34 +18,34 @@ from isoblk.machine.process import DIE_WITH_PARENT, Processes
 from isoblk.machine.trouble import trouble
 from isoblk.run.tier import UML
 
-# What the guest needs for itself; each tenant's kthread, buckets and windows come on top.
+# Memory of the guest itself, without each tenant's kthread, buckets and windows.
 _MEMORY_MIB = 512
 _MEMORY_MIB_PER_64_TENANTS = 64
 SHARED_MEMORY = Path("/dev/shm")
 # In the run's directory, while it runs.
 _OWN_FILES = "uml"
-# The run's directory, as the guest names it to the host. The kernel mixes its command line into
-# its random numbers: the line must not hold a path that differs from machine to machine.
+# The run's directory, as the guest names it to the host. The kernel mixes its command line into its
+# random numbers, so the line must not contain a path that differs between machines.
 _RUN_DIR = "/proc/self/cwd"
 _IN_VIRTUAL_TIME = ("time-travel=inf-cpu", "time-travel-start=0")
 NO_ASLR = ("setarch", "--addr-no-randomize")
-# Where the ABI of x86-64 has it.
+# Its path by the ABI of x86-64.
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 
 
 def memory_mib(tenants: int, device_bytes: int = 0) -> int:
-    """Memory of a machine for that many tenants, and a device that may take up so much.
-    Untouched memory costs the host nothing."""
+    """Return the memory of a machine for a number of tenants, and a device of at most
+    `device_bytes`. Untouched memory costs the host nothing."""
     own = _MEMORY_MIB + _MEMORY_MIB_PER_64_TENANTS * (tenants // 64)
     return own + -(-device_bytes // (1 << 20))
 
 
 class Uml:
-    """Runs scripts in User Mode Linux; any number at once, from any threads.
+    """Run scripts in User Mode Linux; concurrently, from any threads.
 
     Args:
         kernel: the kernel to boot.
-        library: what answers the kernel's calls to its host: isoblk.kernel.host_library().
+        library: replaces host functions: isoblk.kernel.host_library().
         time_limit_s: wall-clock seconds after which a run counts as hung.
     """
 
@@ -60,11 +60,14 @@ class Uml:
     def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
         """Boot, run `directory`/plan.sh as init, and wait for the power-off.
 
-        The guest sees `directory` as /run/isoblk, with the modules in modules/; the console
-        goes to console.log. Besides, the guest sees the host's files, but may not write them.
+        The guest sees `directory` as /run/isoblk, with the modules in modules/, and the host's
+        files, read-only. The console goes to console.log.
 
         Args:
+            directory: of the run.
+            modules: of the run.
             seed: of the kernel's random numbers.
+            memory_mib: memory of the guest.
 
         Raises:
             RunError: the kernel or a step of the script failed, or it hung.
@@ -90,14 +93,14 @@ class Uml:
             )
 
     def stop(self) -> None:
-        """End all machines, and let none begin. Their run() raises."""
+        """Stop all machines, and refuse new ones. Their run() raises."""
         self._processes.stop()
 
 
 @contextmanager
 def staged(directory: Path, modules: Sequence[Path], memory_mib: int) -> Iterator[Path]:
-    """Lay out a run's directory for a guest: the modules, the script. Gives where the guest's
-    memory is to be; in the end, what the guest alone needed is gone."""
+    """Lay out a run's directory for a guest: the modules and the script. Yields the directory for
+    the guest's memory; at the end, files of the guest alone are removed."""
     with_modules = directory / "modules"
     own_files = directory / _OWN_FILES
     with_modules.mkdir()
@@ -114,13 +117,13 @@ def staged(directory: Path, modules: Sequence[Path], memory_mib: int) -> Iterato
 
 
 def preloaded(library: int) -> str:
-    """LD_PRELOAD's value for a library that is open: its path may hold a blank or a colon, which
-    would end its name there."""
+    """Return LD_PRELOAD's value for an open library, whose path may contain a blank or a colon,
+    which would end its name."""
     return f"/proc/self/fd/{library}"
 
 
 def guest_command(kernel: Kernel, memory_mib: int, how: Sequence[str]) -> list[str]:
-    """What starts a guest. how: parameters of the kernel's for the time it runs in."""
+    """Return the command that starts a guest. how: the kernel's parameters for its time."""
     return [
         str(kernel.linux),
         f"mem={memory_mib}M",
@@ -128,20 +131,20 @@ def guest_command(kernel: Kernel, memory_mib: int, how: Sequence[str]) -> list[s
         f"init={_RUN_DIR}/plan.sh",
         *how,
         *("con=null", "con0=fd:0,fd:1", f"uml_dir={_OWN_FILES}/", "umid=guest"),
-        # A task that waits in vain for 120 of the guest's seconds ends the run.
+        # A task that is blocked for 120 seconds of the guest ends the run.
         "hung_task_panic=1",
-        # Known to debug kernels only: report every bad access, not just the first.
+        # Only debug kernels know it: report every bad access, not just the first.
         *(("kasan_multi_shot",) if kernel.debug else ()),
         f"RUN={_RUN_DIR}",
     ]
 
 
 def _launcher() -> list[str]:
-    """What starts the kernel so that its memory has the same size in every run: UML adds to it the
-    gap between itself and its heap, which address randomisation makes another each time.
+    """Return the command that starts the kernel so that its memory has the same size in every run.
 
-    Containers may not switch that off. Then the dynamic loader starts the kernel, and the preloaded
-    library knows what to make of it.
+    UML adds to its memory the gap between itself and its heap, which address randomisation varies.
+    Containers may not switch that off: there the dynamic loader starts the kernel, and the
+    preloaded library handles the layout.
     """
     try:
         allowed = subprocess.run([*NO_ASLR, "true"], capture_output=True, check=False)
@@ -151,9 +154,9 @@ def _launcher() -> list[str]:
 
 
 def shared_memory_problem(needed_mib: int) -> str:
-    """Why a guest's memory cannot be in SHARED_MEMORY; "" if it can.
+    """Return why a guest's memory cannot be in SHARED_MEMORY; "" if it can.
 
-    User Mode Linux keeps it in an unlinked file, and executes from it.
+    User Mode Linux keeps its memory in an unlinked file, and executes from it.
     """
     try:
         if shutil.disk_usage(SHARED_MEMORY).free < needed_mib << 20:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who uses a block device of this machine, as far as that can be seen: what is mounted of it in
-any namespace, swap, what is made of it, to whom it is exported, who has it open."""
+"""Find the users of a block device of this machine that are visible: mounts in any namespace, swap,
+devices made of it, exports, open files."""
 
 import contextlib
 import os
@@ -14,8 +14,8 @@ from isoblk.machine.blockdev import Disk, node_of
 from isoblk.machine.ground import Ground
 
 _LOOP_FILE = "loop/backing_file"
-# Files that name a device which the kernel uses for others without holding it, and which of the
-# directories above says for whom.
+# Files with the path of a device that the kernel exports without holding it, and the number of
+# directories up to the export's name.
 _EXPORTS = (
     ("kernel/config/target/core/*/*/udev_path", 0, "an export of the SCSI target"),
     ("kernel/config/nvmet/subsystems/*/namespaces/*/device_path", 2, "an export of NVMe subsystem"),
@@ -31,23 +31,22 @@ def refuse_in_use(
     own: Collection[int] = (),
     on: Ground | None = None,
 ) -> None:
-    """Check that the device, its partitions, its disk and the sectors that it stands on have no
-    user.
+    """Check that the device, its partitions, its disk and the sectors below it have no user.
 
     Args:
-        disk: what to look at.
-        sys: where sysfs is.
-        proc: where procfs is.
-        written: it is to be written.
+        disk: the device.
+        sys: path of sysfs.
+        proc: path of procfs.
+        written: whether it is to be written.
         own: descriptors of this process that do not count.
         on: the devices of this machine.
 
     Raises:
-        UserError: somebody does, or it is empty, or is read-only and is to be written.
+        UserError: it has a user, or is empty, or is read-only and is to be written.
     """
     on = on or Ground(sys)
     if (disk.sys / "size").read_text().strip() == "0":
-        raise UserError("has no size: nothing is in it, or attached to it", where=disk.path)
+        raise UserError("has no size: it has no medium, or no file is attached", where=disk.path)
     if written and (disk.sys / "ro").read_text().strip() == "1":
         raise UserError("is read-only", where=disk.path)
     for place in (*disk.parts(), *disk.above()):
@@ -61,11 +60,11 @@ def refuse_in_use(
 def refuse_rivals(
     disk: Disk, sys: Path = system.SYS, proc: Path = system.PROC, *, on: Ground | None = None
 ) -> None:
-    """Check that the sectors that a device stands on have no user by another way than the device:
-    its disks themselves, another device of device-mapper, md or loop, another path.
+    """Check that the sectors below a device have no user other than the device: its disks
+    themselves, another device of device-mapper, md or loop, another path.
 
     Raises:
-        UserError: somebody does.
+        UserError: they have.
     """
     on = on or Ground(sys)
     for place in sorted(on.below(disk.sys)):
@@ -74,20 +73,18 @@ def refuse_rivals(
     for place in on.rivals(disk.sys):
         if made := _made(place, sys):
             what, following = made
-            raise UserError(
-                f"stands on the same sectors as {what}", where=disk.path, next=following
-            )
+            raise UserError(f"shares sectors with {what}", where=disk.path, next=following)
         for what, following in (*_uses(place, sys, proc), *_holders(place, sys)):
             raise UserError(
-                f"stands on the same sectors as {node_of(place)}, which {what}",
+                f"shares sectors with {node_of(place)}, which {what}",
                 where=disk.path,
                 next=following,
             )
 
 
 def _made(place: Path, sys: Path) -> tuple[str, str] | None:
-    """What a device is, and what removes it, if it is made of others; None: it is a disk or a
-    partition."""
+    """Return the name of a device that is made of others, and the command that removes it; None for
+    a disk or a partition."""
     if (place / "dm").exists():
         name = _mapper_name(place.name, sys)
         return name, f"dmsetup remove {name.partition('(')[2].rstrip(')') or place.name}"
@@ -100,41 +97,41 @@ def _made(place: Path, sys: Path) -> tuple[str, str] | None:
 
 
 def _uses(place: Path, sys: Path, proc: Path) -> Iterator[tuple[str, str]]:
-    """What the device is, and what its user has to do. place: its directory in sysfs."""
+    """Yield each use of the device, and the step that ends it. place: its directory in sysfs."""
     device, number = node_of(place), (place / "dev").read_text().strip()
     for where, user in _mounted(device, number, proc):
         yield f"is mounted on {where}{user}", "unmount it"
     if any(_is(path, device, number) for path in _swaps(proc)):
         yield "is swap", f"swapoff {device}"
     if (place / "bcache").exists():
-        yield "is held by bcache", "take it out"
+        yield "is held by bcache", "remove it from bcache"
     for member in sorted((sys / "fs/btrfs").glob(f"*/devices/{place.name}")):
         yield f"is a member of the mounted btrfs {member.parents[1].name}", "unmount it"
     for pattern, above, what in _EXPORTS:
         for file in sorted(sys.glob(pattern)):
             with contextlib.suppress(OSError):
                 if _is(file.read_text().strip(), device, number):
-                    yield f"is {what} {file.parents[above].name}", "take it out"
+                    yield f"is {what} {file.parents[above].name}", "remove it there"
 
 
 def _holders(place: Path, sys: Path) -> Iterator[tuple[str, str]]:
-    """Of what the device is a part, and what its user has to do."""
+    """Yield each device that the device is a part of, and the step that removes it from there."""
     device, number = node_of(place), (place / "dev").read_text().strip()
     for holder in sorted(path.name for path in (place / "holders").glob("*")):
-        yield f"is held by {_mapper_name(holder, sys)}", "take it out"
+        yield f"is held by {_mapper_name(holder, sys)}", "remove it from that device"
     for file in sorted((sys / "block").glob(f"loop*/{_LOOP_FILE}")):
         loop = file.parents[1]
         if _is_of(loop, device, number):
-            yield f"is what {loop.name} is made of", f"losetup --detach /dev/{loop.name}"
+            yield f"is the backing of {loop.name}", f"losetup --detach /dev/{loop.name}"
 
 
 def _is(path: str, device: str, number: str) -> bool:
-    """Whether a path, as the kernel or another program keeps it, is of a device."""
+    """Return whether a path that the kernel or another program stores is of a device."""
     return path == device or (path.startswith("/") and number_at(path) == number)
 
 
 def number_at(path: str) -> str:
-    """MAJ:MIN of the block device at a path, "" if none is there."""
+    """Return MAJ:MIN of the block device at a path, "" if there is none."""
     try:
         found = Path(path).stat()
     except (OSError, ValueError):
@@ -145,20 +142,20 @@ def number_at(path: str) -> str:
 
 
 def _mounted(device: str, number: str, proc: Path) -> Iterator[tuple[str, str]]:
-    """Where it is mounted; and whose mounts these are, if they are not ours."""
+    """Yield each mount point, and the process that sees it if it is in another namespace."""
     seen = set()
     for process in [proc / "self", *sorted(proc.glob("[0-9]*"))]:
         space = _namespace(process)
         if space in seen:
             continue
         seen.add(space)
-        # A process may end meanwhile. What it had mounted is held, as a claim finds out.
+        # A process may end concurrently. Its mounts hold the device, which a claim detects.
         with contextlib.suppress(OSError):
             user = "" if process.name == "self" else f", as {_process(process)} sees it"
             for line in (process / "mountinfo").read_text().splitlines():
                 before, _, after = line.partition(" - ")
                 fields, source = before.split(), after.split()[1:2]
-                # btrfs shows a number of its own, but names its device.
+                # btrfs shows its own device number, and the device's path.
                 if fields[2] == number or any(
                     _is(system.plain(one), device, number) for one in source
                 ):
@@ -166,7 +163,7 @@ def _mounted(device: str, number: str, proc: Path) -> Iterator[tuple[str, str]]:
 
 
 def _namespace(process: Path) -> str:
-    """Which mounts it sees; "" if it is not ours to know."""
+    """Return the id of a process's mount namespace; "" without permission."""
     try:
         return str((process / "ns/mnt").readlink())
     except OSError:
@@ -193,14 +190,14 @@ def _process(place: Path) -> str:
 
 
 def _is_of(loop: Path, device: str, number: str) -> bool:
-    """Whether a loop device is made of a block device."""
+    """Return whether a block device backs a loop device."""
     try:
         path = (loop / _LOOP_FILE).read_text().strip()
     except OSError:
-        return False  # detached meanwhile
+        return False  # already detached
     if _is(path, device, number):
         return True
-    # A path that leads nowhere was that of a node which was removed, or of another namespace.
+    # The path of a removed node, or of another namespace, does not exist.
     made_of = ground.backing(loop)
     return not Path(path).exists() and made_of == ground.Backing(number, 0)
 
@@ -209,12 +206,12 @@ def _is_of(loop: Path, device: str, number: str) -> bool:
 
 
 def _opener(disk: Disk, proc: Path, own: Collection[int], on: Ground) -> str:
-    """A process that has the device, a part of it, or what a loop device below it is made of open,
-    or anything else that has sectors in common with it open for writing; "" if none does."""
+    """Return a process that has the device, a part of it, or the backing of a loop device below it
+    open, or a device with shared sectors open for writing; "" if there is none."""
     bearing = on.below(disk.sys)
-    # A loop device does not hold what it is made of.
+    # A loop device does not hold its backing.
     free = [lower for one in (disk.sys, *bearing) if (lower := on.backing_of(one))]
-    # What is held is its holder's: mdmon writes to members of its arrays.
+    # A held device is its holder's: mdmon writes to members of its arrays.
     free_others = (one for one in (*bearing, *on.rivals(disk.sys)) if not _held(one))
     others = [*disk.above(), *free_others]
     numbers = {(place / "dev").read_text().strip() for place in (*disk.parts(), *free)}

@@ -26,7 +26,7 @@ def alone(path: Path, what: str, busy: UserError | None = None) -> Iterator[None
         path.parent.mkdir(mode=0o755, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except PermissionError:
-        raise UserError(f"no right to {what}", next="run as root") from None
+        raise UserError(f"no permission to {what}", next="run as root") from None
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
