@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The answer of a study: which scheduler, what does it cost, what is the evidence.
+"""The answer of a study: the best scheduler, its cost, and the evidence.
 
-Made of the figures alone, and plain data, so that page and terminal say the same.
+It is plain data, derived from the figures alone, so that page and terminal agree.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,13 +26,13 @@ _TIERS = {
     "host": "this machine's own kernel and disk",
 }
 _BROKEN = 2  # claims that are named
-_FEW_PAPERS = 2  # so many are named
+_FEW_PAPERS = 2  # papers that are named
 _EMPTY = Table((), (), ())
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the answer rests on. part: the part of the page that tells more."""
+    """Evidence of the answer. part: the part of the page with the details."""
 
     text: str
     part: str
@@ -40,8 +40,8 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Broken:
-    """A claim that the runs do not show. verdict: fails, or refuted. source: "" if it is the
-    study's own. measured: where it is furthest off, and what was measured there."""
+    """A claim that the runs do not confirm. verdict: fails, or refuted. source: "" if it is the
+    study's own. measured: the worst point and its value."""
 
     verdict: str
     source: str
@@ -51,9 +51,9 @@ class Broken:
 
 @dataclass(frozen=True)
 class Answer:
-    """sentences: one to three, or four if runs are missing. table: five lines at most, without
-    rows if there is nothing to compare. evidence: what all rests on. broken: claims that the runs
-    do not show, the study's own first. more_broken: how many others there are."""
+    """sentences: one to three, or four if runs are missing. table: at most five lines, without rows
+    if there is nothing to compare. evidence: what the answer rests on. broken: claims that the runs
+    do not confirm, the study's own first. more_broken: the number of further ones."""
 
     sentences: tuple[str, ...]
     table: Table
@@ -63,12 +63,12 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The sentences in one line."""
+        """Return the sentences in one line."""
         return " ".join(self.sentences)
 
 
 def answer(analysis: Analysis, claims: Sequence[ClaimResult]) -> Answer:
-    """The answer of a result set. claims: as they were judged."""
+    """Return the answer of a result set. claims: judged."""
     choices = Choices(analysis)
     if cached.is_bench(analysis):
         sentences, table = cache_choice(analysis)
@@ -88,7 +88,7 @@ def answer(analysis: Analysis, claims: Sequence[ClaimResult]) -> Answer:
 
 
 def _some_of_each(broken: list[Broken]) -> list[Broken]:
-    """The first of the study's own and the first of a paper's before all others."""
+    """Order the claims: first the first of the study's own and the first of a paper."""
     heads = [one for one in broken if not one.source][:1] + [one for one in broken if one.source][
         :1
     ]
@@ -96,11 +96,11 @@ def _some_of_each(broken: list[Broken]) -> list[Broken]:
 
 
 def _broken(choices: Choices, claims: Sequence[ClaimResult]) -> Iterator[Broken]:
-    """The claims that fail, in words."""
+    """Yield the failed claims as text."""
     for group in by_source(claims):
         before = ""
         for result in group.results:
-            # "and nothing is lost" goes on from the claim before.
+            # "and nothing is lost" continues the preceding claim.
             words = result.claim.text
             words = f"{before} {words}" if before and words.startswith("and ") else words
             before = words
@@ -111,7 +111,7 @@ def _broken(choices: Choices, claims: Sequence[ClaimResult]) -> Iterator[Broken]
 
 
 def _furthest(result: ClaimResult, choices: Choices) -> str:
-    """What was measured where a claim is furthest from true."""
+    """Return the measured value at the point where a claim is furthest from true."""
     failing = [
         (_off(result, one.measured.mean), at)
         for at, one in enumerate(result.points)
@@ -128,7 +128,7 @@ def _furthest(result: ClaimResult, choices: Choices) -> str:
 
 
 def _value(result: ClaimResult, value: float) -> str:
-    """A part of one in per cent, an excess in times; "" of all that has its own unit."""
+    """Format a fraction in per cent, a ratio as a factor; "" for metrics with their own unit."""
     metric = result.claim.metric.partition(".")[0]
     if result.claim.than or metric == "p99_excess":
         return f"{numbers.significant(value)} times"
@@ -145,7 +145,7 @@ def _off(result: ClaimResult, value: float) -> float:
 
 
 def _with_what_is_missing(analysis: Analysis, sentences: Sequence[str]) -> list[str]:
-    """The sentences, and what there is not for a whole answer."""
+    """Return the sentences, and one on missing runs."""
     bad = [view for view in analysis.views if view.status != "valid"]
     if not bad:
         return list(sentences) or ["No answer: nothing was measured that can be compared."]

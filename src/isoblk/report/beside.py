@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One result set's shares beside those of another, as of the same study on two machines."""
+"""Compare the shares of two result sets, as of the same study on two machines."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from isoblk.report.lanes import lane_rule, lane_sum
 from isoblk.report.rows import Cell, Column, Table
 from isoblk.run import numbers
 
-# Shares that differ by no more, relative to the other's, agree.
+# Relative difference up to which shares agree.
 AGREE = 0.05
 AGREE_TEXT = f"{AGREE * 100:g} %"
 _MOST_UNLIKE = 8
@@ -22,9 +22,9 @@ _MOST_UNLIKE = 8
 
 @dataclass(frozen=True)
 class Share:
-    """What a tenant, or several as rows.few() has it, got at one point. here, there: fractions,
-    over the valid repeats. p: of Welch's t test, None with single repeats. otherwise: what is
-    not the same of the tenant itself: another weight."""
+    """The share of a tenant, or of a group of tenants (rows.few()), at one point. here, there:
+    fractions, over the valid repeats. p: of Welch's t test, None with single repeats. otherwise: a
+    difference of the tenant itself: another weight."""
 
     point: Mapping[str, str]
     who: str
@@ -35,35 +35,35 @@ class Share:
 
     @property
     def difference(self) -> float | None:
-        """here / there - 1; None if nothing is there."""
+        """Return here / there - 1; None if there is 0."""
         return self.here.mean / self.there.mean - 1 if self.there.mean else None
 
     @property
     def agrees(self) -> bool:
-        """Whether they differ by no more than AGREE."""
+        """Return whether the difference is at most AGREE."""
         if self.difference is None:
             return self.here.mean == 0
         return abs(self.difference) <= AGREE
 
     @property
     def noise(self) -> bool:
-        """Whether repeats vary so much that the difference may be chance."""
+        """Return whether the difference may be chance, given the variation of repeats."""
         return self.p is not None and self.p >= SIGNIFICANT
 
     def difference_text(self, digits: int = 1) -> str:
-        """The difference in per cent, with its sign."""
+        """Format the difference in per cent, with its sign."""
         if self.difference is None:
             return text.NOTHING
-        # Without the sign of what is rounded to nothing.
+        # No sign for a difference that is rounded to zero.
         rounded = round(self.difference * 100, digits) or 0.0
         return f"{rounded:+.{digits}f} %" if rounded else f"{0:.{digits}f} %"
 
 
 @dataclass(frozen=True)
 class Beside:
-    """here, there: what the two are called. shares: of points that have valid runs in both.
-    left_out: points in common without, and why. load: whether the two had the same load and
-    weights, as words for a caption."""
+    """here, there: names of the two result sets. shares: of points with valid runs in both.
+    left_out: other common points, and why. load: whether the two had the same load and weights, as
+    text for a caption."""
 
     here: str
     there: str
@@ -75,10 +75,10 @@ class Beside:
 
 
 def beside(a: Analysis, b: Analysis) -> Beside:
-    """Set the shares of b beside those of a.
+    """Compare the shares of b with those of a.
 
     Raises:
-        UserError: they have no point in common.
+        UserError: they have no common point.
     """
     here, there = _names(a, b)
     in_b = {point.key: point for point in b.points}
@@ -111,13 +111,13 @@ def beside(a: Analysis, b: Analysis) -> Beside:
 
 
 def _is_load(one: Input) -> bool:
-    """Whether a difference is of what the points ask of a disk, not of the disk or the software."""
+    """Return whether a difference concerns the load, not the disk or the software."""
     apart = ("device", "seeds", "repeats", "cgroup", "caching.ssd")
     return one.points is not None and not one.what.startswith(apart)
 
 
 def _alone(alone: Sequence[tuple[Mapping[str, str], str, str]]) -> list[str]:
-    """A line for each tenant that one side has alone."""
+    """Return a line for each tenant of one side only."""
     points: dict[tuple[str, str], int] = {}
     for _, who, where in alone:
         points[who, where] = points.get((who, where), 0) + 1
@@ -135,7 +135,7 @@ def _unlike(unlike: Sequence[Input], names: tuple[str, str]) -> list[str]:
 
 
 def _names(a: Analysis, b: Analysis) -> tuple[str, str]:
-    """By machine, or by directory where that is the same."""
+    """Return the names of the two: the machine, or the directory if the machines are equal."""
     tiers = [
         "/".join(sorted({v.run.record.tier for v in one.views if v.run is not None}))
         for one in (a, b)
@@ -152,8 +152,8 @@ def _total(point: PointView) -> str:
 
 
 def _lanes(analysis: Analysis, point: PointView) -> dict[str, tuple[str, list[float]]]:
-    """What each tenant (or several, where they are many) got in each valid repeat, and what it is
-    called there: by what tells it from others whatever its weight."""
+    """Return the share of each tenant (or group of tenants) in each valid repeat, and its name,
+    keyed by an identity that excludes the weight."""
     few = rows.few(analysis)
     first = point.valid[0]
     return {
@@ -168,7 +168,8 @@ def _lanes(analysis: Analysis, point: PointView) -> dict[str, tuple[str, list[fl
 def _shares(
     a: Analysis, b: Analysis, mine: PointView, other: PointView, there: str
 ) -> tuple[list[Share], list[tuple[str, str]]]:
-    """What both have, and who is in one of them alone: "here" or "there", and its label."""
+    """Return the shares of both sides, and the tenants of one side: "here" or "there", and their
+    label."""
     ours, theirs = _lanes(a, mine), _lanes(b, other)
     weights = {who: weight for who, _, weight in tenants(mine, other) if who in ours}
     shares = [

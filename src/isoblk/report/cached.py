@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a report says of caches: how fast each is, and what it and its two disks counted."""
+"""The tables of caches in a report: throughput of each, and its counters."""
 
 from collections.abc import Callable
 
@@ -19,17 +19,18 @@ _DONE = ("read", "written")
 
 
 def has_caches(analysis: Analysis) -> bool:
-    """Whether the study has an SSD."""
+    """Return whether the study has an SSD."""
     return analysis.results.record.study.ssd is not None
 
 
 def is_bench(analysis: Analysis) -> bool:
-    """Whether it compares caches, or their options, with one load: nothing is divided."""
+    """Return whether the study compares caches, or their options, under one load, without a
+    division."""
     return has_caches(analysis) and all(len(view.spec.tenants) == 1 for view in analysis.views)
 
 
 def throughput(tenant: TenantMetrics) -> float:
-    """Bytes a second, over the time that the tenant worked; what its program says, if it does."""
+    """Return bytes per second over the tenant's active time, or its program's figure."""
     said = [
         figure.value
         for figure in (tenant.says.figures if tenant.says else ())
@@ -39,7 +40,7 @@ def throughput(tenant: TenantMetrics) -> float:
 
 
 def mean_latency(tenant: TenantMetrics) -> float | None:
-    """Nanoseconds; what its program says, if it has no other."""
+    """Return nanoseconds, or the program's figure if there is no other."""
     if ALL in tenant.latency:
         return tenant.latency[ALL].mean
     said = tenant.says.figures if tenant.says else ()
@@ -47,13 +48,13 @@ def mean_latency(tenant: TenantMetrics) -> float | None:
 
 
 def of_first(point: PointView, measure: Callable[[TenantMetrics], float | None]) -> Estimate | None:
-    """Mean and interval of a figure of the first tenant, over the valid repeats."""
+    """Return mean and interval of a figure of the first tenant, over the valid repeats."""
     found = [value for m in point.valid if (value := measure(m.tenants[0])) is not None]
     return estimate(found) if found else None
 
 
 def summary(analysis: Analysis) -> Table:
-    """The table of runs of a bench: how fast, and how much of it from the SSD."""
+    """Return the table of runs of a bench: throughput, and the part of it from the SSD."""
     short, keys = text.short_keys(analysis.keys), varying(analysis)
     columns = (
         *(Column(short[key], numeric=False) for key in keys),
@@ -84,7 +85,8 @@ def summary(analysis: Analysis) -> Table:
 
 
 def counters(analysis: Analysis) -> Table:
-    """One row a study point: what each disk moved in the measured pass, what was bypassed."""
+    """Return a table with a row for each study point: bytes of each disk in the measured pass, and
+    bypassed bytes."""
     short, keys = text.short_keys(analysis.keys), varying(analysis)
     columns = (
         *(Column(short[key], numeric=False) for key in keys),
@@ -105,17 +107,17 @@ def counters(analysis: Analysis) -> Table:
 
 
 def bytes_text(value: float) -> str:
-    """67108864 -> "67.1 MB"."""
+    """Format 67108864 as "67.1 MB"."""
     return numbers.figure(value, "B")
 
 
 def factor_text(value: float) -> str:
-    """1.0488 -> "1.05"."""
+    """Format 1.0488 as "1.05"."""
     return f"{value:.2f}"
 
 
 def _without_empty(table: Table) -> Table:
-    """The table without columns that have nothing in any row."""
+    """Return the table without empty columns."""
     kept = [
         at
         for at in range(len(table.columns))
@@ -130,7 +132,8 @@ def _figure(point: PointView, name: str) -> Estimate | None:
 
 
 def _iops(tenant: TenantMetrics) -> float | None:
-    """Of a program only the pieces are counted that its cgroup is charged with."""
+    """Return requests per second; None for a program, whose requests are only known after splits
+    and merges."""
     return None if tenant.says else tenant.own_iops
 
 

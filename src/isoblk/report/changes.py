@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What two result sets differ in, for the terminal."""
+"""Show the differences of two result sets in the terminal."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -26,13 +26,13 @@ _HASHES = ("kernel build", "modules")
 def comparison(
     result: Comparison, names: tuple[str, str], most: int | None = None
 ) -> RenderableType:
-    """What differs in what went into A and B, how many figures that changed, and which, the worst
-    first.
+    """Return the differences of the inputs of A and B, the number of changed figures, and the
+    changes, the worst first.
 
     Args:
         result: of isoblk.analysis.compare.
-        names: what A and B are.
-        most: so many changes at most, and the beginnings of what else is long; None: all.
+        names: names of A and B.
+        most: maximum number of changes, and of lines of other long lists; None: all.
     """
     everything = most is None
     parts: list[RenderableType] = [
@@ -80,7 +80,7 @@ _Change = tuple[PointComparison, Difference]
 
 
 def _first(changes: list[_Change], most: int) -> list[_Change]:
-    """So many changes, mostly from the worst on; of those that are better a few as well."""
+    """Return `most` changes, mostly the worst, and some of the better ones."""
     if len(changes) <= most:
         return changes
     better = [pair for pair in changes if (pair[1].worse or 0) < 0]
@@ -89,7 +89,7 @@ def _first(changes: list[_Change], most: int) -> list[_Change]:
 
 
 def change_text(one: Difference) -> str:
-    """The change with its sign: "+12.0 %", of a deviation "+3.4 points"."""
+    """Format a change with its sign: "+12.0 %", of a deviation "+3.4 points"."""
     if one.change is None:
         return "new"
     if math.isinf(one.a) or math.isinf(one.b):
@@ -122,7 +122,7 @@ def _value(what: str, value: str) -> str:
 
 
 def _points(result: Comparison, everything: bool) -> list[Text]:
-    """The points that have nothing to compare."""
+    """Return lines on the points without a comparison."""
     lines = []
     notes = [
         (" ".join(point.point.values()) or "the only point", point.note)
@@ -160,13 +160,13 @@ def _tally(result: Comparison) -> list[str]:
 
 
 def _varying(points: Sequence[Mapping[str, str]], short: Mapping[str, str]) -> list[str]:
-    """The matrix's keys that tell these points apart; of a single point the first."""
+    """Return the matrix's keys that distinguish these points; for a single point the first key."""
     keys = [key for key in short if len({point.get(key) for point in points}) > 1]
     return keys or list(short)[:1]
 
 
 def _form(one: Difference) -> Callable[[float], str]:
-    """How a value is written."""
+    """Return the function that formats the values."""
     if one.metric.startswith(SAYS):
         return partial(numbers.figure, unit=cast(Unit, one.unit))
     return partial(metric_text, one.metric)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a study lets its reader choose between, and what each choice comes to.
+"""The choices that a study offers its reader, and the result of each.
 
-A choice is a scheduler over all its points; of a study with one scheduler, a point. It is judged by
-its worst point, and ranked: first those that divide, then by what bandwidth is kept, then by how
-long a light tenant waits. Equals stand in an order that is the same in every study.
+A choice is a scheduler over all its points, or a point if the study has one scheduler. It is judged
+by its worst point. The order is: choices that divide by weight, then the retained bandwidth, then
+the wait of a light tenant. The order of equal choices is the same in every study.
 """
 
 import math
@@ -33,7 +33,7 @@ as much."""
 ALIKE_WAIT = 1.25
 """Waits that are not so many times as long are equal."""
 _FEW = 3
-_FIRST = ("isoblk", "kyber-fair", "feedbac", "cfq")  # among equals; then the study's order
+_FIRST = ("isoblk", "kyber-fair", "feedbac", "cfq")  # of equal choices; then the study's order
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,8 @@ class Worst:
 
 @dataclass(frozen=True)
 class Wait:
-    """How long a light tenant waits, at the point where that is longest. p99, alone, none: ns,
-    without end if nothing was answered; none: under none at the same point, if that was
-    measured."""
+    """The longest wait of a light tenant over all points. p99, alone, none: ns, infinite if no
+    request was answered; none: under none at the same point, if measured."""
 
     tenant: str
     p99: float
@@ -59,8 +58,8 @@ class Wait:
 
 @dataclass(frozen=True)
 class Choice:
-    """A scheduler, or a point of the only one. error, speed, wait: None where nothing measures
-    it. errors: of every point."""
+    """A scheduler, or a point of the only one. error, speed, wait: None if not measured. errors: of
+    every point."""
 
     name: str
     points: tuple[PointView, ...]
@@ -70,26 +69,25 @@ class Choice:
 
     @property
     def divides(self) -> bool:
-        """Whether it divides by weight at every point."""
+        """Return whether it divides by weight at every point."""
         return self.error is not None and self.error.value <= DIVIDES
 
     @property
     def complete(self) -> bool:
-        """Whether every run of every point is valid."""
+        """Return whether every run of every point is valid."""
         return all(view.status == "valid" for point in self.points for view in point.runs)
 
 
 class Choices:
-    """All of a study.
+    """All choices of a study.
 
     Attributes:
         analysis: the study.
         by_scheduler: whether the choices are schedulers, else points.
-        light: the tenants that want little.
-        watched: the tenants whose wait is told: the light ones, else the one of small weight that
-            the study's claims are about.
-        error: the metric that is judged: of shares, or of the disk's time where all of it was
-            measured.
+        light: the light tenants.
+        watched: the tenants whose wait is shown: the light ones, else the tenant of small weight in
+            the study's claims.
+        error: the metric for the judgement: of shares, or of disk time if all of it was measured.
     """
 
     def __init__(self, analysis: Analysis) -> None:
@@ -111,14 +109,13 @@ class Choices:
 
     @property
     def division(self) -> bool:
-        """Whether anything is divided: by two tenants or more at some point, the light ones not
-        counted."""
+        """Return whether at least two tenants that are not light compete at some point."""
         light = len(self.light)
         return any(len(view.spec.tenants) - light > 1 for view in self.analysis.views)
 
     @cached_property
     def all(self) -> list[Choice]:
-        """Without none, which is what the others are held against, if there are others."""
+        """Return the choices without none, the baseline, if there are others."""
         groups: dict[str, list[PointView]] = {}
         for point in self.analysis.points:
             if self.by_scheduler and point.schedulers == "none":
@@ -129,7 +126,7 @@ class Choices:
 
     @cached_property
     def ranked(self) -> list[Choice]:
-        """Those whose runs are all valid, the best first."""
+        """Return the choices with only valid runs, the best first."""
         found = sorted((one for one in self.all if one.complete), key=_usual)
         off = _steps([_off(one) for one in found], ALIKE)
         slow = _steps([-one.speed.value if one.speed else 0.0 for one in found], ALIKE)
@@ -140,8 +137,8 @@ class Choices:
 
     @cached_property
     def none(self) -> Choice | None:
-        """No scheduler, beside others; None if it was not run, or is not valid. Where the study
-        does not ask for it, the runs that the others are held against."""
+        """Return the choice none as the baseline; None if it was not run, is not valid, or is the
+        only one. If the study does not include it, the reference runs."""
         points = [point for point in self.analysis.points if point.schedulers == "none"]
         asked = bool(points)
         points = points or self._references
@@ -162,7 +159,8 @@ class Choices:
         ]
 
     def where(self, point: PointView) -> str:
-        """What tells a point from others of its scheduler: "randread, iodepth 32"."""
+        """Return the keys that distinguish a point from others of its scheduler: "randread, iodepth
+        32"."""
         told = []
         for key in self._keys:
             value = point.point.get(key)
@@ -171,8 +169,8 @@ class Choices:
         return ", ".join(told)
 
     def by_setting(self) -> dict[str, list[Choice]]:
-        """The choices of the only scheduler by the first thing that was varied, in words; {} if
-        nothing else was, or all that is not two or three values."""
+        """Return the choices of the only scheduler by the value of the first varied key, as text;
+        {} if it has another number than two or three values."""
         if self.by_scheduler or len(self._keys) < 2:
             return {}
         key = self._keys[0]
@@ -185,8 +183,8 @@ class Choices:
         return found if 1 < len(found) <= _FEW else {}
 
     def reach(self, one: Choice) -> int:
-        """Up to how many tenants a choice divides; 0 if their number does not vary, or not even
-        the fewest."""
+        """Return the largest number of tenants that a choice divides; 0 if the number does not
+        vary, or the choice does not divide the smallest."""
         worst: dict[int, float] = {}
         for point in one.points:
             error = self._error_of(point)
@@ -212,7 +210,7 @@ class Choices:
     def _error_of(self, point: PointView) -> float | None:
         if not self.light:
             return _mean(point, self.error)
-        # Who wants little is judged by its wait; the others by how they divide the rest.
+        # A light tenant is judged by its wait, all others by the division of the rest.
         errors = [_error_beside(metrics, self.light) for metrics in point.valid]
         known = [error for error in errors if error is not None]
         return fmean(known) if known else None
@@ -234,8 +232,8 @@ class Choices:
         return Wait(name, together, alone, self._under_none(point, name), point)
 
     def p99_at(self, one: Choice, wait: Wait) -> float | None:
-        """How long the tenant of a wait waits with another choice, at the same point if choices
-        have several; ns, None if it is not known."""
+        """Return the wait of a tenant under another choice, at the same point if choices have
+        several; ns, None if unknown."""
         if not self.by_scheduler:
             return one.wait.p99 if one.wait and one.wait.tenant == wait.tenant else None
         here = {key: value for key, value in wait.point.point.items() if key != SCHEDULER}
@@ -258,7 +256,7 @@ class Choices:
 
 
 def _usual(one: Choice) -> int:
-    """The place among equals; stable, so that the rest keeps the study's order."""
+    """Return the order among equal choices; stable, so that the rest keeps the study's order."""
     return _FIRST.index(one.name) if one.name in _FIRST else len(_FIRST)
 
 
@@ -268,8 +266,8 @@ def _off(one: Choice) -> float:
 
 
 def _steps(values: Sequence[float], alike: float) -> list[int]:
-    """The place of each value among all, the smallest first; values that differ by less than a
-    part of the smallest of them have the same place."""
+    """Return the rank of each value, the smallest first; values within a relative difference of the
+    smallest of them have the same rank."""
     places: dict[float, int] = {}
     first = -math.inf
     place = -1
@@ -281,8 +279,8 @@ def _steps(values: Sequence[float], alike: float) -> list[int]:
 
 
 def _claimed(analysis: Analysis, valid: Sequence[RunMetrics]) -> tuple[str, ...]:
-    """The one tenant that claims name, if it has the smallest weight and its wait alone is known;
-    else ()."""
+    """Return the tenant that claims name, if it has the smallest weight and only its wait alone is
+    known; else ()."""
     known = rows.names(analysis)
     named = {
         name
@@ -316,7 +314,7 @@ def _worst(
     measure: Callable[[PointView], float | None],
     pick: Callable[..., Worst],
 ) -> Worst | None:
-    """None unless all points have it."""
+    """Return the worst value; None unless all points have one."""
     found = [Worst(value, point) for point in points if (value := measure(point)) is not None]
     if not found or len(found) < len(points):
         return None
@@ -333,7 +331,8 @@ def _error_beside(metrics: RunMetrics, light: Sequence[str]) -> float | None:
 
 
 def _light(valid: Sequence[RunMetrics]) -> tuple[str, ...]:
-    """Tenants that are light in every run, and whose wait alone is known; () if all are."""
+    """Return the tenants that are light in every run, and whose wait alone is known; () if all
+    are."""
     if not valid:
         return ()
     names = [tenant.name for tenant in valid[0].tenants]
@@ -345,7 +344,7 @@ def _is_light(metrics: RunMetrics, name: str) -> bool:
     tenant = metrics.by_name.get(name)
     if tenant is None or tenant.alone is None or not tenant.alone.p99 or not metrics.none:
         return False
-    # Of what the disk moves with this load: a scheduler that loses most of it makes nobody heavy.
+    # Relative to the run under none: a scheduler that loses most bandwidth makes no tenant heavy.
     return tenant.alone.bps < LIGHT * tenant.weight_share * metrics.none.rate
 
 
@@ -354,7 +353,7 @@ def _together(tenant: TenantMetrics) -> float:
 
 
 def _p99(point: PointView, name: str, of: Callable[[TenantMetrics], float | None]) -> float | None:
-    """Mean over the valid repeats; None if one has none."""
+    """Return the mean over the valid repeats; None if one has no value."""
     found = [
         value
         for metrics in point.valid

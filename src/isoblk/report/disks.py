@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a report calls the disks of a study: by the titles of their presets."""
+"""Names of a study's disks in a report: the titles of their presets."""
 
 from isoblk.analysis.metrics import Analysis, RunView
 from isoblk.report import text
@@ -13,18 +13,19 @@ _STATES = {"none": FRESH, "random": USED, "sequential": ", filled in order"}
 
 
 def disks(analysis: Analysis) -> list[str]:
-    """The disks under test, in order."""
+    """Return the names of the disks under test, in order."""
     return list(dict.fromkeys(disk(analysis, view) for view in analysis.views if view.run))
 
 
 def disk(analysis: Analysis, view: RunView) -> str:
-    """A finished run's disk: its preset's title, else the preset's name and what the device is."""
+    """Return the name of a finished run's disk: its preset's title, else the preset's name and the
+    device."""
     assert view.run is not None
     record = view.run.record
     device = record.spec.device
     title = _title(analysis, view, "device")
     own = _model(device)
-    # A model's title begins with its preset's name, and tells what is told here.
+    # The title of a generic model begins with its preset's name, which is shown anyway.
     if own and (not title or ":" in title.partition(" ")[0]):
         return own
     if not title:
@@ -33,7 +34,7 @@ def disk(analysis: Analysis, view: RunView) -> str:
 
 
 def _model(device: Device) -> str:
-    """What a disk is that is a model of nothing that is sold; "" of another."""
+    """Return the description of a generic model; "" for a model of a product."""
     if isinstance(device, NullBlkDevice):
         return f"a model disk (null_blk): {time(device.completion_nsec)} a request"
     if not isinstance(device, VdiskDevice) or device.model == "disk":
@@ -47,19 +48,19 @@ def _model(device: Device) -> str:
 
 
 def _state(device: Device) -> str:
-    """What was written to a flash drive before: nothing, all in order, or all at random."""
+    """Return the state of a flash drive: erased, written sequentially, or at random."""
     if isinstance(device, VdiskDevice) and device.model == "flash":
         return _STATES[device.flash.precondition]
     return ""
 
 
 def ssd(analysis: Analysis, view: RunView) -> str:
-    """The title of the SSD's preset; "" if that is not known."""
+    """Return the title of the SSD's preset; "" if it is unknown."""
     return _title(analysis, view, "ssd")
 
 
 def few(names: list[str]) -> str:
-    """The names, or how many there are. Of disks that all are fresh and used, each once."""
+    """Return the names, or their number. For disks in both states, each name once."""
     if len(names) <= MOST_NAMED:
         for state in _STATES.values():
             if len(names) > 1 and all(name.endswith(state) for name in names):
@@ -75,7 +76,7 @@ def few(names: list[str]) -> str:
 
 
 def footer(analysis: Analysis) -> str:
-    """The line below every figure's title: what the runs were made with."""
+    """Return the line below every figure's title: disk, machine and software of the runs."""
     known = dict(text.provenance(analysis))
     return (
         f"tier {known['tier']} · {known['kernel']} · isoblk {known['isoblk']}"
@@ -85,7 +86,7 @@ def footer(analysis: Analysis) -> str:
 
 
 def _ssds(analysis: Analysis) -> list[str]:
-    """The SSDs before them, in order."""
+    """Return the names of the caching SSDs, in order."""
     cached = [view for view in analysis.views if view.run and view.run.record.spec.caching]
     return list(
         dict.fromkeys(

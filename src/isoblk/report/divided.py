@@ -16,21 +16,21 @@ from isoblk.study.notes import notes as study_notes
 
 LINES = 5
 """Of the answer's table."""
-_NAMED = 5  # so many are named in a sentence, of more the best
-_EXACT = 0.0005  # an error below is written as less than 0.1 %
-_FAR = 2  # times as long is worth a word
-_ALL = 0.9995  # a speed above is written as 100 %
-_CHEAP = 0.9  # who keeps less has a price that is worth a word
+_NAMED = 5  # names in a sentence, the best ones of more
+_EXACT = 0.0005  # a smaller error is written as less than 0.1 %
+_FAR = 2  # ratio from which a wait is mentioned
+_ALL = 0.9995  # a higher speed is written as 100 %
+_CHEAP = 0.9  # retained bandwidth below which the cost is mentioned
 _BETTER = 0.5  # of the error without a scheduler: an alternative has less
 OF_NONE = "of the bandwidth without a scheduler (none)"
 _WITHIN = f"to within {DIVIDES * 100:g} %"
-# Of a machine that is emulated, times mean nothing: isoblk.report.page says so.
+# Times of an emulated machine have no meaning: see isoblk.report.page.
 _UNTIMED = "qemu"
 _MOST = 3  # sentences
 
 
 def divided(choices: Choices) -> tuple[list[str], Table]:
-    """The sentences and the table; none and an empty one if no choice is complete."""
+    """Return the sentences and the table; both empty if no choice is complete."""
     ranked = [one for one in choices.ranked if one.error is not None]
     if not ranked:
         return [], Table((), (), ())
@@ -53,12 +53,13 @@ def _nearest(ranked: Sequence[Choice]) -> list[Choice]:
 
 
 def _best_of_none(choices: Choices, ranked: Sequence[Choice]) -> list[Choice]:
-    """Where none divides: who gets furthest as tenants become more, else the nearest."""
+    """Return the best choices if none divides: those that divide the most tenants, else the
+    nearest."""
     return _furthest(choices, ranked) or _nearest(ranked)
 
 
 def _who(choices: Choices, ranked: Sequence[Choice], *, timed: bool) -> Iterator[str]:
-    """Which divide."""
+    """Yield sentences on the choices that divide."""
     how = _how(choices)
     if not choices.by_scheduler:
         yield from _one_scheduler(choices, ranked, how)
@@ -113,14 +114,15 @@ def _nobody(choices: Choices, ranked: Sequence[Choice], how: str, *, timed: bool
 
 
 def _furthest(choices: Choices, ranked: Sequence[Choice]) -> list[Choice]:
-    """Who divides among the most tenants, if their number differs."""
+    """Return the choices that divide the most tenants, if their number varies."""
     reach = [choices.reach(one) for one in ranked]
     most = max(reach)
     return [one for one, tenants in zip(ranked, reach, strict=True) if most and tenants == most]
 
 
 def _one_scheduler(choices: Choices, ranked: Sequence[Choice], how: str) -> Iterator[str]:
-    """Of the cases of the only scheduler, and what it costs where a setting tells them apart."""
+    """Yield sentences on the points of the only scheduler, and its cost if it depends on a
+    setting."""
     name = ranked[0].points[0].schedulers
     good = sum(one.divides for one in ranked)
     count = len(ranked)
@@ -149,7 +151,7 @@ def _one_scheduler(choices: Choices, ranked: Sequence[Choice], how: str) -> Iter
 
 
 def _errors(found: Sequence[Choice], *, named: bool = False) -> str:
-    """ "1.9 to 2.8 % off". named: with the places."""
+    """Format errors as "1.9 to 2.8 % off". named: with the points."""
     errors = [(one.error.value, one.name) for one in found if one.error]
     (low, best), (high, worst) = min(errors), max(errors)
     if named and _error(low) != _error(high):
@@ -158,13 +160,13 @@ def _errors(found: Sequence[Choice], *, named: bool = False) -> str:
 
 
 def _span(low: float, high: float, form: Callable[[float], str]) -> str:
-    """ "10.8 to 66.1 %", "10.8 %"."""
+    """Format a range: "10.8 to 66.1 %", or "10.8 %" for equal ends."""
     first, last = form(low), form(high)
     return last if first == last else f"{first.removesuffix(' %')} to {last}"
 
 
 def _how(choices: Choices) -> str:
-    """What is shared, and how: "the disk by weight"."""
+    """Describe the division: "the disk by weight"."""
     heavy = [
         {t.weight for t in view.spec.tenants if t.name not in choices.light}
         for view in choices.analysis.views
@@ -189,14 +191,14 @@ def _cases(ranked: Sequence[Choice]) -> str:
 
 
 def _place(choices: Choices, one: Choice, worst: Worst | None) -> str:
-    """Where a choice is worst; "" if it has but one case."""
+    """Return the point where a choice is worst; "" if it has a single point."""
     if len(one.points) == 1 or worst is None:
         return ""
     return f" at worst ({choices.where(worst.point)})"
 
 
 def _cost(choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choice]) -> Iterator[str]:
-    """What bandwidth is kept; and who keeps more, if that is little."""
+    """Yield sentences on the retained bandwidth, and on choices that retain more if it is low."""
     if all(point.schedulers == "none" for one in dividing for point in one.points):
         return
     if not choices.by_scheduler:
@@ -232,7 +234,8 @@ _kept = numbers.percent
 
 
 def _instead(choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choice]) -> str:
-    """What the others do that keep more, where those that divide keep little."""
+    """Describe the alternatives that retain more bandwidth, if the dividing choices retain
+    little."""
     others = [one for one in ranked if one not in dividing and one.speed and one.error]
     more = [one for one in others if one.speed and one.speed.value >= _CHEAP]
     if not more:
@@ -257,7 +260,8 @@ def _instead(choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choi
 def _cost_by_point(
     choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choice]
 ) -> Iterator[str]:
-    """What the only scheduler keeps: over all its cases, by a setting if one tells them apart."""
+    """Yield a sentence on the bandwidth that the only scheduler retains: over all its points, or by
+    a setting that distinguishes them."""
     parts = []
     all_of_them = all(one.speed for one in ranked)
     for name, group in (choices.by_setting() or {"": list(ranked)}).items():
@@ -277,8 +281,8 @@ def _cost_by_point(
 def waits(
     choices: Choices, dividing: Sequence[Choice], them: str = "each of them"
 ) -> Iterator[str]:
-    """How long the light one waits under the best, and under whom far longer. them: what the
-    choices are called, if all are alike."""
+    """Yield sentences on the light tenant's wait under the best choice, and on choices with a far
+    longer one. them: name of the choices if all are equal."""
     if not choices.by_scheduler:
         return
     best = dividing[0]
@@ -308,7 +312,7 @@ def waits(
 
 
 def _share(choices: Choices, wait: Wait) -> str:
-    """What one that is not light gets there: its weight says so."""
+    """Describe the share of a watched tenant that is not light, by its weight."""
     if choices.light:
         return ""
     here = wait.point.estimate(f"share.{wait.tenant}")
@@ -321,7 +325,7 @@ def _share(choices: Choices, wait: Wait) -> str:
 
 
 def _requests(choices: Choices, name: str) -> str:
-    """ "reads", if that is all that a tenant sends."""
+    """Return "reads" if the tenant sends nothing else, and the like."""
     loads = {
         tenant.workload.rw if tenant.workload.program == "blkload" else ""
         for view in choices.analysis.views
@@ -334,8 +338,9 @@ def _requests(choices: Choices, name: str) -> str:
 
 
 def _others(choices: Choices, dividing: Sequence[Choice], wait: Wait) -> str:
-    """The same tenant's shortest and longest wait there under the others that divide, if far from
-    this, and under none: there, or where that is longest if it is far longer."""
+    """Describe the tenant's shortest and longest wait at that point under the other dividing
+    choices, if far from this, and under none: at that point, or its longest if that is far
+    longer."""
     there_under = ((choices.p99_at(one, wait), one.name) for one in dividing[1:])
     by_wait = sorted((p99, name) for p99, name in there_under if p99 is not None)
     told = []
@@ -368,7 +373,7 @@ def _error(value: float) -> str:
 
 
 def _off(error: float) -> str:
-    """An error above DIVIDES in as many digits as show that it is."""
+    """Format an error above DIVIDES with enough digits to show that it is."""
     short = numbers.percent(error)
     if error <= DIVIDES or short != numbers.percent(DIVIDES):
         return short
@@ -376,7 +381,7 @@ def _off(error: float) -> str:
 
 
 def _predicted(choices: Choices) -> Iterator[str]:
-    """How well a scheduler predicts, where claims are about that."""
+    """Yield a sentence on a scheduler's predictions, if claims are about them."""
     claims = choices.analysis.results.record.study.claim
     if not any(claim.metric.startswith("prediction") for claim in claims):
         return
@@ -402,7 +407,8 @@ def _predicted(choices: Choices) -> Iterator[str]:
 
 
 def _said(choices: Choices, best: Choice) -> Iterator[str]:
-    """What the first program says that tells a rate, under the best and under none."""
+    """Yield a sentence on the first rate that a program reports, under the best choice and under
+    none."""
     point = best.points[0]
     for metrics in point.valid[:1]:
         for tenant in metrics.tenants:
@@ -433,7 +439,7 @@ def _rate(report: ProgramReport | None) -> Figure | None:
 
 
 def _same_point(choices: Choices, point: PointView) -> PointView | None:
-    """Under none, if there are others."""
+    """Return the point under none, if there are other choices."""
     at = {**point.point, "scheduler": "none"}
     return next(
         (
@@ -449,7 +455,7 @@ def _same_point(choices: Choices, point: PointView) -> PointView | None:
 
 
 def shown(choices: Choices) -> tuple[list[Choice], str]:
-    """The choices of the table, the best first, and what is left out."""
+    """Return the choices of the table, the best first, and a note on the omitted ones."""
     ranked = choices.ranked
     none = [choices.none] if choices.none else []
     room = LINES - len(none)
@@ -463,7 +469,7 @@ def shown(choices: Choices) -> tuple[list[Choice], str]:
 
 
 def table(choices: Choices) -> Table:
-    """A line a choice: how exact, how fast, and how long the light one waits."""
+    """Return a table with a line for each choice: error, speed, and the light tenant's wait."""
     found, note = shown(choices)
     found_waits = [one.wait for one in found if one.wait]
     who = listed(choices.watched) if choices.watched else ""
@@ -475,7 +481,7 @@ def table(choices: Choices) -> Table:
     ]
     if found_waits:
         columns.append(Column(f"p99 of {who}"))
-    # What is the same in all lines is said once, below.
+    # A value that is common to all lines is stated once, below the table.
     places = {(choices.where(wait.point), numbers.time(wait.alone)) for wait in found_waits}
     lines = []
     for one in found:
@@ -514,7 +520,7 @@ def table(choices: Choices) -> Table:
 def _cell(
     choices: Choices, worst: Worst | None, form: Callable[[float], str], everywhere: bool
 ) -> Cell:
-    """A figure, and where it is so. everywhere: as good at every point."""
+    """Return a figure, and its point. everywhere: equally good at every point."""
     if worst is None:
         return Cell(text.NOTHING)
     place = "" if everywhere or not choices.by_scheduler else choices.where(worst.point)

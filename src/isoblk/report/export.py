@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `show` and `compare` print for other programs: docs/reference/results.md describes it.
+"""The machine-readable output of `show` and `compare`; docs/reference/results.md describes it.
 
-Values are in the units of docs/reference/metrics.md: times in ns (ms where the metric's name says
-so), sizes in bytes, shares and errors as parts of one.
+Values are in the units of docs/reference/metrics.md: times in ns (ms if the metric's name says so),
+sizes in bytes, shares and errors as fractions.
 """
 
 import csv
@@ -26,10 +26,10 @@ from isoblk.metrics.stats import Estimate, estimate
 from isoblk.report import rows, text
 
 FORMAT = 1
-_FORMULA = re.compile(r"[=+@\t\r-](?!\d+(?:\.\d+)?\Z)")  # and no number with a sign
+_FORMULA = re.compile(r"[=+@\t\r-](?!\d+(?:\.\d+)?\Z)")  # except a signed number
 _OF_RUN = tuple(one.name for one in METRICS.values() if one.of_run)
 _OF_TENANT = tuple(one.base for one in METRICS.values() if one.of_tenant)
-# Of a tenant beside its metrics: what it should have had.
+# Ideals of a tenant, next to its metrics.
 _IDEALS: Mapping[str, Callable[[TenantMetrics], float]] = {
     "ideal": lambda tenant: tenant.ideal,
     "weight_share": lambda tenant: tenant.weight_share,
@@ -37,7 +37,7 @@ _IDEALS: Mapping[str, Callable[[TenantMetrics], float]] = {
 
 
 def show_json(analysis: Analysis, claims: Sequence[ClaimResult]) -> str:
-    """A result set: its points with all metrics, its tenants with theirs, claims with verdicts."""
+    """Return a result set as JSON: points and tenants with all metrics, claims with verdicts."""
     study = analysis.results.record.study
     return _json(
         {
@@ -53,7 +53,7 @@ def show_json(analysis: Analysis, claims: Sequence[ClaimResult]) -> str:
 
 
 def show_csv(analysis: Analysis) -> str:
-    """A row a tenant at each point, the figures of the whole run in each."""
+    """Return a row for each tenant at each point, with the figures of the whole run."""
     cached = [
         figure
         for figure in FIGURES
@@ -90,7 +90,8 @@ def show_csv(analysis: Analysis) -> str:
 
 
 def compare_json(result: Comparison, a: Path, b: Path, fail_over: float | None) -> str:
-    """What went into two result sets and differs, and every figure of both, point by point."""
+    """Return the differences of the inputs of two result sets, and every figure of both, by
+    point."""
     failed = [] if fail_over is None else result.failed(fail_over)
     return _json(
         {
@@ -111,7 +112,7 @@ def compare_json(result: Comparison, a: Path, b: Path, fail_over: float | None) 
 
 
 def compare_csv(result: Comparison) -> str:
-    """A row a metric at each point of both that is not identical."""
+    """Return a row for each metric at each common point that is not identical."""
     keys = list(dict.fromkeys(key for point in result.points for key in point.point))
     heads = [*keys, "metric", "better", "a", "b", "change", "worse", "p"]
     lines = [
@@ -155,7 +156,7 @@ def _point(point: PointView) -> dict[str, Any]:
 
 
 def _suspect(point: PointView) -> list[str]:
-    """Why figures of its valid runs are suspect."""
+    """Return why figures of the point's valid runs are suspect."""
     return list(dict.fromkeys(text for view in point.runs for text in view.suspicions))
 
 
@@ -196,19 +197,19 @@ def _said_of(point: PointView) -> Iterable[str]:
 
 
 def _means(figures: Mapping[str, Estimate]) -> dict[str, float | None]:
-    """JSON has no infinity: what has no end is null."""
+    """Return means; infinity becomes null, which JSON requires."""
     return {name: _finite(one.mean) for name, one in figures.items()}
 
 
 def _intervals(figures: Mapping[str, Estimate]) -> dict[str, list[float | None]]:
-    """Of 95 %; of single runs there are none."""
+    """Return 95 % intervals; null for single runs."""
     return {
         name: [_finite(one.low), _finite(one.high)] for name, one in figures.items() if one.n > 1
     }
 
 
 def _ranges(figures: Mapping[str, Estimate]) -> dict[str, list[float | None]]:
-    """Least, median and most of repeats; of single runs there are none."""
+    """Return least, median and greatest of repeats; null for single runs."""
     return {
         name: [_finite(one.least), _finite(one.median), _finite(one.most)]
         for name, one in figures.items()
@@ -291,5 +292,6 @@ def _csv(heads: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> object:
-    """Others' results may name a point =1+1, which a spreadsheet would work out."""
+    """Escape text such as =1+1, which a spreadsheet would evaluate: results may come from other
+    people."""
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tenants as a report shows them: one by one, or grouped where they are many."""
+"""Lanes: a report shows tenants individually, or in groups if they are many."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from isoblk.report import rows
 
 @dataclass(frozen=True)
 class Lane:
-    """What is drawn in one colour: one tenant or several. members: indexes of tenants."""
+    """A tenant or a group of tenants with one colour. members: indices of tenants."""
 
     label: str
     members: tuple[int, ...]
 
 
 def lane_rule(analysis: Analysis) -> Callable[[RunMetrics], list[Lane]]:
-    """How a run's tenants are grouped into lanes; one rule for the whole report."""
+    """Return the function that groups a run's tenants into lanes; the same for the whole report."""
     if rows.few(analysis):
         weights_of: dict[str, set[int]] = {}
         for view in analysis.views:
@@ -51,5 +51,5 @@ def lane_rule(analysis: Analysis) -> Callable[[RunMetrics], list[Lane]]:
 
 
 def lane_sum(metrics: RunMetrics, lane: Lane, field: str) -> float:
-    """The sum of a field of the lane's tenants in a run."""
+    """Return the sum of a field over the lane's tenants in a run."""
     return float(sum(getattr(metrics.tenants[i], field) for i in lane.members))

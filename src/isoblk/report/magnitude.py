@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a table's figure is worth, so that a page can sort by it."""
+"""Parse a table's figure, so that a page can sort by it."""
 
 import re
 
@@ -10,8 +10,8 @@ _NEVER = "never"
 
 
 def magnitude(text: str) -> float | None:
-    """ "785 K" -> 785000.0, "10.4 ms" -> 10400000.0; None if it begins with no figure. Of several
-    figures the first counts."""
+    """Parse "785 K" as 785000.0, "10.4 ms" as 10400000.0; None if the text does not begin with a
+    figure. The first of several figures counts."""
     if text == _NEVER:
         return 1e300
     found = _FIGURE.match(text.strip())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One self-contained HTML page of a result set, and its figures as files beside it.
+"""Write a result set's report: one self-contained HTML page, and its figures as files.
 
-Nothing in the page depends on when or where it was made: the same results give the same bytes.
+The page does not depend on the time or place of its making: equal results give equal bytes.
 """
 
 import os
@@ -31,14 +31,14 @@ from isoblk.run.record import Knob
 from isoblk.run.spec import RunSpec
 
 _MARK = '<meta name="generator" content="isoblk report">'
-_UNIT = re.compile(r"(?<=\d) (%|[µumn]?s\b|[KMGT]?B(?:/s)?\b)")  # stays with its figure
-_HEAD = 1024  # bytes of a page that have the mark
-_DRAWN = ".figures"  # in a result directory: the names of a report's figures
-BESIDE = "beside"  # the figure that stands at its own table
-BESIDE_TABLE = 530  # pixels: a figure that is not wider stands beside the answer's table
+_UNIT = re.compile(r"(?<=\d) (%|[µumn]?s\b|[KMGT]?B(?:/s)?\b)")  # not separated from its figure
+_HEAD = 1024  # bytes of a page in which the mark is searched
+_DRAWN = ".figures"  # in a result directory: the file with the names of a report's figures
+BESIDE = "beside"  # the figure that is placed at its own table
+BESIDE_TABLE = 530  # pixels: a figure up to this width is placed next to the answer's table
 MAX_TENANTS = 32  # listed in a run's section
 MAX_KNOBS = 40
-MAX_SCRIPT = 64 << 10  # bytes of a script shown whole; of a longer one, so many from its start
+MAX_SCRIPT = 64 << 10  # bytes of a script that are shown from its start
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class RunSection:
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A claim as the page prints it. metric: its name in NAMES. expected: the comparison.
-    verdict: as it is told."""
+    """A claim on the page. metric: its name in NAMES. expected: the comparison. verdict: as
+    text."""
 
     result: ClaimResult
     metric: str
@@ -83,24 +83,24 @@ class ClaimGroup:
 
 
 class Words:
-    """What the columns and metrics of a page mean; only those that it speaks of are listed."""
+    """Explanations of a page's columns and metrics; only used ones are listed."""
 
     def __init__(self) -> None:
         self._used: dict[str, str] = {}
 
     def has(self, title: str) -> bool:
-        """Whether a title is explained; it then is listed."""
+        """Return whether a title has an explanation, and list it."""
         text_ = meaning(title) or NAMES.get(title, "")
         if text_:
             self._used.setdefault(title, text_)
         return bool(text_)
 
     def id(self, title: str) -> str:
-        """The id of the explanation."""
+        """Return the id of the explanation."""
         return f"word-{list(self._used).index(title)}"
 
     def used(self) -> list[tuple[str, str, str]]:
-        """(title, id, explanation), in the order of the page."""
+        """Return (title, id, explanation), in the order of the page."""
         return [(title, self.id(title), text_) for title, text_ in self._used.items()]
 
 
@@ -110,15 +110,15 @@ def write_page(
     other: Analysis | None = None,
     say: Callable[[str], None] = silent,
 ) -> None:
-    """Write the page alone, as a file of another name. A former report there is replaced.
+    """Write only the page, to any file name. An earlier report there is replaced.
 
     Args:
-        analysis: what to report.
-        page: where.
+        analysis: the result set.
+        page: the file.
         other, say: as of write_report().
 
     Raises:
-        UserError: it cannot be written, or something else is there.
+        UserError: the page cannot be written, or another file has that name.
     """
     check_page(page)
     found = beside(analysis, other) if other else None
@@ -128,10 +128,10 @@ def write_page(
 
 
 def check_page(page: Path) -> None:
-    """Refuse to write over what is no report: an input, or whatever the user has there.
+    """Check that a file does not exist, or is a report.
 
     Raises:
-        UserError: something else has that name.
+        UserError: another file has that name.
     """
     if os.path.lexists(page) and not is_report(page):
         what = "is a directory" if page.is_dir() else "is there, and is no report"
@@ -139,7 +139,7 @@ def check_page(page: Path) -> None:
 
 
 def is_report(path: Path) -> bool:
-    """Whether a file is a page of ours, and may be made anew."""
+    """Return whether a file is a report's page, which may be replaced."""
     try:
         with path.open("rb") as file:
             return _MARK.encode() in file.read(_HEAD)
@@ -150,15 +150,15 @@ def is_report(path: Path) -> bool:
 def write_report(
     analysis: Analysis, other: Analysis | None = None, say: Callable[[str], None] = silent
 ) -> Path:
-    """Write report.html and figures/ into the result directory; the page's path.
+    """Write report.html and figures/ into the result directory. Returns the page's path.
 
     Args:
-        analysis: what to report.
-        other: a result set whose shares are to stand beside these.
-        say: is told what is being drawn.
+        analysis: the result set.
+        other: a result set whose shares are compared.
+        say: called with the name of each figure.
 
     Raises:
-        UserError: the directory cannot be written, or `other` has no point in common.
+        UserError: the directory cannot be written, or `other` has no common point.
     """
     results = analysis.results.dir
     found = beside(analysis, other) if other else None
@@ -166,10 +166,10 @@ def write_report(
     page = render(analysis, figures, found, beside_files=True)
     folder = results / "figures"
     if folder.is_symlink():
-        raise UserError("leads elsewhere", where=str(folder), next="remove the link")
+        raise UserError("is a symbolic link", where=str(folder), next="remove it")
     try:
         folder.mkdir(exist_ok=True)
-        # Of an earlier report, which may have had others. What the user put there stays.
+        # Remove figures of an earlier report, which may have had others. Files of the user stay.
         former = results / _DRAWN
         before = former.read_text(errors="replace").split() if former.is_file() else []
         for figure in figures:
@@ -196,8 +196,8 @@ def render(
     *,
     beside_files: bool = True,
 ) -> str:
-    """The page, as HTML. other: what stands beside. beside_files: whether the figures lie beside
-    the page as files."""
+    """Return the page as HTML. other: the comparison. beside_files: whether the figures are also
+    files next to the page."""
     environment = Environment(
         loader=PackageLoader("isoblk.report"),
         autoescape=True,
@@ -254,13 +254,13 @@ _Drawn = tuple[Figure, Markup]
 
 
 def _first_figure(drawn: list[_Drawn]) -> list[_Drawn]:
-    """The figure of the first screen: what each choice comes to, else the first there is."""
+    """Return the figure at the top: the choices, else the first one."""
     own = [one for one in drawn if one[0].name != BESIDE]
     return [one for one in own if one[0].name == choice.NAME] or own[:1]
 
 
 def _where(analysis: Analysis) -> str:
-    """The study's disk, tenants and day, in a line."""
+    """Return the study's disk, tenants and day in one line."""
     tenants = sorted({len(view.spec.tenants) for view in analysis.views})
     count = several(tenants[-1], "tenant")
     if len(tenants) > 1:
@@ -293,7 +293,7 @@ _Contents = list[tuple[str, str, list[tuple[str, str]]]]
 def _contents(
     rest: list[_Drawn], groups: list[ClaimGroup], others: bool, other: Beside | None
 ) -> _Contents:
-    """(id, text, and those below it) of each part of the page that there is."""
+    """Return (id, text, subparts) of each part of the page."""
     found: _Contents = [("answer", "Answer", [])]
     if other:
         found.append(("beside-table", f"Beside {other.there}", []))
@@ -348,7 +348,7 @@ def _section(view: RunView, short: dict[str, str]) -> RunSection:
             ("seed", str(record.spec.seed)),
             ("directory", f"runs/{record.id}"),
         ]
-        knobs = sorted(record.knobs, key=lambda knob: knob.ok)  # what did not take comes first
+        knobs = sorted(record.knobs, key=lambda knob: knob.ok)  # settings without effect first
         script, note = _script(view.run.dir / "plan.sh")
     return RunSection(
         anchor=f"run-{view.index}",
@@ -374,7 +374,7 @@ def _section(view: RunView, short: dict[str, str]) -> RunSection:
 
 
 def _caching(spec: RunSpec) -> list[tuple[str, str]]:
-    """What of a run is about its SSD."""
+    """Return the properties of a run that concern its SSD."""
     caching = spec.caching
     if caching is None:
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A source's own figures beside those of the runs: what a study's [compare] asks for."""
+"""Compare a source's own figures with those of the runs: a study's [compare]."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -17,8 +17,8 @@ UNITS = {"total_bps": ("MB/s", 1e6), "total_iops": ("thousand a second", 1e3)}
 
 @dataclass(frozen=True)
 class Bar:
-    """One figure. x: the value of the matrix key along the axis; here, source: in the metric's
-    unit, None without a valid run, or if the source has none."""
+    """One figure. x: value of the matrix key on the axis; here, source: in the metric's unit, None
+    without a valid run, or without a figure in the source."""
 
     scheduler: str
     series: str
@@ -28,14 +28,14 @@ class Bar:
 
     @property
     def error(self) -> float | None:
-        """Of the run, relative to the source."""
+        """Return the run's error relative to the source."""
         if self.here is None or self.source is None:
             return None
         return self.here / self.source - 1
 
 
 def bars(analysis: Analysis) -> list[Bar]:
-    """The study's [compare], in its order; [] without one."""
+    """Return the study's [compare], in its order; [] without one."""
     study = analysis.results.record.study
     compare = study.compare
     if compare is None:
@@ -55,7 +55,7 @@ def bars(analysis: Analysis) -> list[Bar]:
 
 
 def by_scheduler(found: list[Bar]) -> dict[str, list[Bar]]:
-    """The bars of each scheduler, in order."""
+    """Return the bars of each scheduler, in order."""
     groups: dict[str, list[Bar]] = {}
     for bar in found:
         groups.setdefault(bar.scheduler, []).append(bar)
@@ -63,7 +63,7 @@ def by_scheduler(found: list[Bar]) -> dict[str, list[Bar]]:
 
 
 def errors(found: list[Bar]) -> str:
-    """How far the runs are from the source: "median 2.1 %, at most 13 %"."""
+    """Summarise the runs' errors relative to the source: "median 2.1 %, at most 13 %"."""
     sizes = [abs(bar.error) for bar in found if bar.error is not None]
     if not sizes:
         return "nothing to compare"
@@ -71,7 +71,7 @@ def errors(found: list[Bar]) -> str:
 
 
 def table(analysis: Analysis, compare: CompareTable) -> Table:
-    """A row for each series and value along the axis."""
+    """Return a table with a row for each series and value on the axis."""
     form = numbers.rate if compare.metric == "total_bps" else numbers.count
     found = bars(analysis)
     rows = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tables of a report as text, before terminal or page lays them out."""
+"""The tables of a report as text, before the layout for terminal or page."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ from isoblk.run.record import ProgramReport, ReplayTotals
 from isoblk.study.notes import idle, starved
 from isoblk.study.notes import notes as study_notes
 
-FEW_TENANTS = 8  # up to so many are shown one by one
-IN_TIME_NS = 1_000  # the steps of User Mode Linux's clock make less than this
-SAME_SIZE = 1.01  # sizes of requests that differ by less are one
-_NAMES_ITSELF = ("scheduler", "cache")  # by its value
-_FEW_READS = 0.01  # of all bytes: fewer reads say nothing of hits
+FEW_TENANTS = 8  # most tenants that are shown individually
+IN_TIME_NS = 1_000  # granularity of User Mode Linux's clock
+SAME_SIZE = 1.01  # ratio below which sizes of requests count as equal
+_NAMES_ITSELF = ("scheduler", "cache")  # keys whose value needs no name
+_FEW_READS = 0.01  # of all bytes: with fewer reads the hit rate has no meaning
 RANGE = ", and their range"
 NEVER = "never"
 UNBOUNDED = "unbounded ({})"
-LIMITED = 0.005  # an ideal so much below the share by weight is worth a word
+LIMITED = 0.005  # relative difference of ideal and share by weight that is mentioned
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """rows: one a study point, with its status and its cells. notes: below the table."""
+    """rows: one per study point, with its status and its cells. notes: below the table."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
@@ -58,20 +58,20 @@ class Table:
 
 
 def few(analysis: Analysis) -> bool:
-    """Whether tenants are shown one by one."""
+    """Return whether tenants are shown individually."""
     return all(len(view.spec.tenants) <= FEW_TENANTS for view in analysis.views)
 
 
 def varying(analysis: Analysis) -> list[str]:
-    """The matrix's keys with more than one value."""
+    """Return the matrix's keys with more than one value."""
     return [
         key for key in analysis.keys if len({point.point.get(key) for point in analysis.points}) > 1
     ]
 
 
 def sizes_differ(analysis: Analysis) -> bool:
-    """Whether requests are larger at one point, or of one tenant, than of another: then IOPS and
-    bandwidth do not say the same."""
+    """Return whether request sizes differ between points or tenants, so that IOPS and bandwidth
+    differ too."""
     sizes = [
         tenant.own_bps / tenant.own_iops
         for point in analysis.points
@@ -83,17 +83,18 @@ def sizes_differ(analysis: Analysis) -> bool:
 
 
 def of_none_title(analysis: Analysis) -> str:
-    """The head of total_vs_none, which is of bytes: it says so where IOPS would give another."""
+    """Return the title of total_vs_none, which is relative bandwidth: it names the unit if relative
+    IOPS would differ."""
     return "B/s of none" if sizes_differ(analysis) else "of none"
 
 
 def names(analysis: Analysis) -> list[str]:
-    """All tenants of the study, in order."""
+    """Return all tenants of the study, in order."""
     return list(dict.fromkeys(t.name for view in analysis.views for t in view.spec.tenants))
 
 
 def summary(analysis: Analysis) -> Table:
-    """The table of runs: repeats in one row, invalid and failed runs without figures."""
+    """Return the table of runs: repeats in one row, invalid and failed runs without figures."""
     short = text.short_keys(analysis.keys)
     one_by_one = few(analysis)
     cached = analysis.results.record.study.ssd is not None
@@ -128,8 +129,8 @@ def summary(analysis: Analysis) -> Table:
 
 
 def glance(analysis: Analysis) -> Table:
-    """One row a scheduler: the range over the study's points. Empty if that is the table of
-    runs itself."""
+    """Return a row for each scheduler with the range over the study's points. Empty if it would
+    equal the table of runs."""
     schedulers = dict.fromkeys(point.scheduler for point in analysis.points)
     if len(schedulers) == len(analysis.points):
         return Table((), (), ())
@@ -157,7 +158,7 @@ def glance(analysis: Analysis) -> Table:
 
 
 def tenants(metrics: RunMetrics, limit: int) -> Table:
-    """One run's tenants, the first `limit` of them; a row an op if there are several."""
+    """Return one run's tenants, the first `limit` of them; a row per op if there are several."""
     rows = []
     for tenant in metrics.tenants[:limit]:
         ops = [op for op in tenant.latency if op != ALL]
@@ -209,8 +210,8 @@ def tenants(metrics: RunMetrics, limit: int) -> Table:
 
 
 def said(analysis: Analysis) -> list[tuple[str, Table]]:
-    """What programs say of themselves: for each tenant that runs one, a title and a table with a
-    row a study point. Figures that are 0 everywhere are left out."""
+    """Return the programs' own figures: for each tenant with a program, a title and a table with a
+    row for each study point. Figures that are 0 everywhere are omitted."""
     tables = []
     short = text.short_keys(analysis.keys)
     keys = [Column(short[key], numeric=False) for key in analysis.keys]
@@ -253,7 +254,7 @@ def _figure(report: ProgramReport, name: str) -> float:
 
 
 def _program(report: ProgramReport) -> str:
-    """The program, and what did its work if it is not installed."""
+    """Return the program, and its replacement if it is not installed."""
     program = PROGRAMS.get(report.program)
     instead = program.instead({}) if program else {}
     by = [name for name in report.used if name in instead]
@@ -261,7 +262,7 @@ def _program(report: ProgramReport) -> str:
 
 
 def _replayed(replay: ReplayTotals) -> str:
-    """What became of a trace, in one line."""
+    """Return the totals of a replay in one line."""
     parts = [f"{replay.records:,} requests of the trace issued"]
     if replay.passes > 1:
         parts.append(f"in {replay.passes} passes")
@@ -277,8 +278,8 @@ def _replayed(replay: ReplayTotals) -> str:
 
 
 def troubles(analysis: Analysis) -> list[tuple[str, str, str]]:
-    """(status, which run, why), of every run that is suspect, invalid or failed; a last line is of
-    those that have not finished."""
+    """Return (status, run, reason) of every suspect, invalid or failed run; the last line is about
+    unfinished runs."""
     short = text.short_keys(analysis.keys)
     everything = sorted(
         [v for p in (*analysis.points, *analysis.others) for v in p.runs], key=lambda v: v.index
@@ -298,12 +299,12 @@ def troubles(analysis: Analysis) -> list[tuple[str, str, str]]:
 
 
 def why(view: RunView) -> str:
-    """Why a run counts for nothing, in one line; "" if it is valid."""
+    """Return why a run does not count, in one line; "" if it is valid."""
     return view.failure or ("; ".join(view.run.record.reasons) if view.run else "")
 
 
 def because(result: ClaimResult, analysis: Analysis) -> list[str]:
-    """What explains a verdict, by the runs' own figures: once, or for each point where these
+    """Return the explanations of a verdict with the runs' own figures: once, or per point if these
     differ."""
     claim = result.claim
     found = []
@@ -319,7 +320,7 @@ def because(result: ClaimResult, analysis: Analysis) -> list[str]:
 
 
 def measured(result: ClaimResult, analysis: Analysis) -> list[tuple[str, str]]:
-    """What a claim was judged by: (point, value or why there is none)."""
+    """Return the values for a claim's verdict: (point, value or why there is none)."""
     short = text.short_keys(analysis.keys)
     differ = varying(analysis)
     differ += [k for k in analysis.keys if len({one.point.get(k) for one in result.points}) > 1]
@@ -345,7 +346,7 @@ def measured(result: ClaimResult, analysis: Analysis) -> list[tuple[str, str]]:
 
 
 def tally(results: Sequence[ClaimResult]) -> str:
-    """ "3 claims hold, 1 fails, 0 are undecided"."""
+    """Return "3 claims hold, 1 fails, 0 are undecided"."""
 
     def number(verdict: str) -> int:
         return sum(result.verdict == verdict for result in results)
@@ -359,7 +360,7 @@ def tally(results: Sequence[ClaimResult]) -> str:
 
 
 def state(point: PointView) -> str:
-    """A row's status: valid if all repeats are, and suspect if a figure of one is."""
+    """Return a row's status: valid if all repeats are, and suspect if a figure of one is."""
     states = {view.status for view in point.runs}
     if states == {"valid"} and any(view.suspicions for view in point.runs):
         return "suspect"
@@ -367,7 +368,7 @@ def state(point: PointView) -> str:
 
 
 def read_hits(point: PointView) -> Estimate | None:
-    """The part of reads that the SSD answered; None where as good as nothing was read, such as a
+    """Return the fraction of reads that the SSD served; None if almost nothing was read, such as a
     file system's own blocks."""
     read, written = (point.estimate(f"{CACHE}.asked.{op}_bytes") for op in ("read", "write"))
     if not read or not written or read.mean <= (read.mean + written.mean) * _FEW_READS:
@@ -376,15 +377,15 @@ def read_hits(point: PointView) -> Estimate | None:
 
 
 def cell(value: Estimate | None, form: Callable[[float], str]) -> Cell:
-    """A figure; of repeats their median and range."""
+    """Format a figure; of repeats their median and range."""
     if value is None:
         return Cell(text.NOTHING)
     return Cell(form(value.median), text.spread(value, form))
 
 
 def waits(point: PointView, tenant: str | None, found: Estimate | None) -> Cell:
-    """A tenant's latency, of None any's; "never" where nothing that it asked for was answered, and
-    the part that was, where the others wait ever longer."""
+    """Format a tenant's latency, or for None the worst; "never" if no request was served, and the
+    served fraction if the queue grows without bound."""
     for view in point.runs:
         who = starved(view.run.record) if view.run and view.status == "valid" else set()
         if tenant in who or (who and tenant is None):
@@ -415,7 +416,7 @@ def _top_quarter(point: PointView) -> str:
 
 
 def top_quarter(metrics: RunMetrics) -> tuple[float, float]:
-    """Share and ideal share of the heaviest quarter of the tenants."""
+    """Return share and ideal share of the heaviest quarter of the tenants."""
     heavy = sorted(metrics.tenants, key=lambda t: -t.weight)[: max(1, len(metrics.tenants) // 4)]
     return sum(t.share for t in heavy), sum(t.ideal for t in heavy)
 
@@ -472,7 +473,8 @@ def _notes(analysis: Analysis, one_by_one: bool) -> list[str]:
 
 
 def _lateness(analysis: Analysis) -> list[str]:
-    """The latest request of all timed replays, if it was late by more than a clock's step."""
+    """Return a line on the latest request of all timed replays, if it was late by more than the
+    clock's granularity."""
     short = text.short_keys(analysis.keys)
     late = [
         (tenant.replay.late.max_ns, tenant.name, text.label(point.point, analysis.keys, short))
@@ -490,7 +492,7 @@ def _lateness(analysis: Analysis) -> list[str]:
 
 
 def _limited(analysis: Analysis) -> list[str]:
-    """Which tenants' own load does not allow their share by weight: the ideal is less."""
+    """Return lines on the tenants whose own load limits them below their share by weight."""
     limited = dict.fromkeys(
         tenant.name
         for point in analysis.points

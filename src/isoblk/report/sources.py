@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Claims by whose they are: the study's own, and those of papers.
+"""Group claims by source: the study's own, and those of papers.
 
-An own claim that fails is a failure. What a paper says and the runs do not show is a finding.
+An own claim that fails is a failure. A paper's claim that the runs do not confirm is a finding.
 """
 
 import re
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from isoblk.analysis.claims import ClaimResult
 
-# A source that can be looked up: a label of a paper, a place in one, a year, an address.
+# A published source: a label of a paper, a place in one, a year, an address.
 _PUBLISHED = re.compile(
     r"\bP\d+\b|\b(Fig(ure)?|Tab(le)?|Sec(tion)?|Chapter|Eq|p)\b\.? ?\d|§|\babstract\b"
     r"|\b(19|20)\d\d\b|\bdoi\b|\barxiv\b|https?://",
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"\bP\d+\b")
-_SAME = "the same"  # as of the claim before
+_SAME = "the same"  # the source of the preceding claim
 _TITLES = {
     "P0": "cgroups on an SSD, 2020",
     "P1": "schedulers under iozone, 2018",
@@ -39,20 +39,20 @@ class Group:
 
     @property
     def own(self) -> bool:
-        """Whether they are the study's own."""
+        """Return whether they are the study's own."""
         return self.source == OWN
 
     def number(self, verdict: str) -> int:
-        """How many have that verdict."""
+        """Return the number of claims with that verdict."""
         return sum(result.verdict == verdict for result in self.results)
 
     def told(self, verdict: str) -> str:
-        """What a verdict is called: of a paper's claim "confirmed", "refuted"."""
+        """Return the name of a verdict: for a paper's claim "confirmed", "refuted"."""
         return verdict if self.own else _TOLD[verdict]
 
 
 def by_source(results: Sequence[ClaimResult]) -> list[Group]:
-    """The study's own first, then each paper's, in the order of the study."""
+    """Return the study's own claims first, then each paper's, in the order of the study."""
     groups: dict[str, list[ClaimResult]] = {OWN: []}
     before = OWN
     for result in results:
@@ -71,7 +71,7 @@ def _of(source: str) -> str:
 
 
 def called(source: str) -> str:
-    """A source with a short title, if it is one of the papers: "P2 (FeedBAC, 2020)"."""
+    """Return a source with a short title, if it is one of the papers: "P2 (FeedBAC, 2020)"."""
     return " and ".join(
         f"{label} ({_TITLES[label]})" if label in _TITLES else label
         for label in source.split(" and ")
@@ -79,7 +79,7 @@ def called(source: str) -> str:
 
 
 def tally(group: Group) -> str:
-    """ "12 hold, 1 fails", "3 confirmed, 2 refuted"."""
+    """Return "12 hold, 1 fails", "3 confirmed, 2 refuted"."""
     parts = []
     for verdict, one, many in (("holds", "holds", "hold"), ("fails", "fails", "fail")):
         if number := group.number(verdict):

@@ -27,23 +27,23 @@ _STYLES = {
     "fails": "red",
     "undecided": "yellow",
 }
-_WITH_SPREAD = {"IOPS", "share error"}  # the others' intervals are in the page
+_WITH_SPREAD = {"IOPS", "share error"}  # columns with intervals; others have them in the page
 _FIGURES = 6  # of a program
 _ANY_WIDTH = 10_000
-_LAST_COLUMN = 24  # so much of it is in one line at least
-MOST_TENANTS = 24  # rows of tenants that are shown unasked
+_LAST_COLUMN = 24  # least width of the last column
+MOST_TENANTS = 24  # rows of tenants that are shown by default
 
 
 def summary_table(result_set: ResultSet) -> RenderableType:
-    """What `isoblk run` prints at its end: one row a study point."""
+    """Return the table that `isoblk run` prints at its end: a row for each study point."""
     return PointsTable(analyse(result_set))
 
 
 class PointsTable:
-    """The table of runs, in as many columns as there is room for.
+    """The table of runs, in as many columns as fit.
 
-    Bandwidth is there where it is not the IOPS times one size; then without the index that says
-    what the share error says.
+    Bandwidth is included if it is not IOPS times one size; the index is then omitted, because the
+    share error has the same information.
     """
 
     def __init__(self, analysis: Analysis) -> None:
@@ -54,9 +54,9 @@ class PointsTable:
         self._left_out = {"status", said_twice}
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The fullest table that is not wider than the terminal."""
+        """Yield the fullest table that fits the terminal."""
         last = self._content.columns[-1].title
-        # What is least missed goes first; the intervals are in the page, and in --json.
+        # Columns are dropped from the least important on; the page and --json have the intervals.
         table = self._table(_WITH_SPREAD, self._left_out)
         for spread, without in (
             ({"share error"}, set()),
@@ -102,7 +102,7 @@ class PointsTable:
 
 
 def _width(console: Console, options: ConsoleOptions, table: Table) -> int:
-    """How wide a table is, of whose last column so much has room as is read easily."""
+    """Return the width of a table with a readable last column."""
     last = table.columns[-1]
     widest = max((cell_len(str(one)) for one in (last.header, *last.cells)), default=0)
     least = max((cell_len(word) for one in last.cells for word in str(one).split()), default=0)
@@ -111,7 +111,7 @@ def _width(console: Console, options: ConsoleOptions, table: Table) -> int:
 
 
 def tenants_table(analysis: Analysis) -> Table:
-    """A row a tenant at each point: what it got, and how long its requests took."""
+    """Return a row for each tenant at each point: its throughput and latencies."""
     content = tenants.by_point(analysis)
     table = new_table()
     for column in content.columns:
@@ -123,7 +123,7 @@ def tenants_table(analysis: Analysis) -> Table:
 
 
 def said_tables(analysis: Analysis) -> Iterator[RenderableType]:
-    """What the programs say; of many figures the first."""
+    """Yield the programs' own figures; of many figures the first."""
     for who, content in rows.said(analysis):
         keys = len(analysis.keys)
         shown = content.columns[: keys + _FIGURES]
@@ -140,7 +140,7 @@ def said_tables(analysis: Analysis) -> Iterator[RenderableType]:
 
 
 def claims_table(results: list[ClaimResult], analysis: Analysis) -> Table:
-    """Claim, expected, measured, verdict."""
+    """Return a table of claim, expected, measured, verdict."""
     table = new_table()
     table.add_column("claim", ratio=3)
     table.add_column("expected", ratio=2)
@@ -167,12 +167,12 @@ def show(
     *,
     tenant_rows: bool | None = None,
 ) -> RenderableType:
-    """All of a result set that fits a terminal.
+    """Return all of a result set that fits a terminal.
 
     Args:
         analysis: the points to show.
-        claims: those to show, judged; all, by these points, if None.
-        tenant_rows: each tenant's figures as well; None: if they are few.
+        claims: those to show, judged; None: all, judged by these points.
+        tenant_rows: whether to show each tenant's figures; None: if they are few.
     """
     study = analysis.results.record.study
     known = dict(text.provenance(analysis))
@@ -198,11 +198,11 @@ def show(
 
 
 def plain_or_rich() -> Console:
-    """A console that is plain, and 100 columns wide, when its output is not a terminal."""
+    """Return a console that is plain and 100 columns wide when its output is not a terminal."""
     console = new_console()
     return console if console.is_terminal else new_console(width=100, color=False)
 
 
 def new_table() -> Table:
-    """An empty table, as all are drawn."""
+    """Return an empty table in the common style."""
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left")

@@ -12,14 +12,14 @@ from isoblk.run import numbers
 
 
 def count(analysis: Analysis) -> int:
-    """Rows of the table; 0 where it would say what the table of runs says."""
+    """Return the number of rows; 0 if the table would repeat the table of runs."""
     if cached.is_bench(analysis):
         return 0
     return sum(len(point.runs[0].spec.tenants) for point in analysis.points if point.valid)
 
 
 def by_point(analysis: Analysis) -> Table:
-    """A row for each tenant at each point that has valid runs."""
+    """Return a row for each tenant at each point with valid runs."""
     short = text.short_keys(analysis.keys)
     with_bytes = sizes_differ(analysis)
     columns = (
@@ -61,5 +61,5 @@ def _figure(
     measure: Callable[[TenantMetrics], float],
     form: Callable[[float], str],
 ) -> Cell:
-    """The mean over the valid repeats."""
+    """Return the mean over the valid repeats."""
     return cell(estimate([measure(metrics.tenants[place]) for metrics in point.valid]), form)

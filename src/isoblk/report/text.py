@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Points and provenance as people read them; the same in terminal, page and figure."""
+"""Format points and provenance for reading, equally in terminal, page and figure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -16,7 +16,7 @@ NOTHING = "–"  # noqa: RUF001 (an en dash is what a table's empty cell holds)
 
 
 def spread(estimate: Estimate | None, form: Callable[[float], str]) -> str:
-    """The least and the most of the repeats, "" where these read as the median does."""
+    """Format the least and the greatest of the repeats, "" if both read as the median."""
     if estimate is None or estimate.n < 2:
         return ""
     least, most = form(estimate.least), form(estimate.most)
@@ -24,19 +24,19 @@ def spread(estimate: Estimate | None, form: Callable[[float], str]) -> str:
 
 
 def short_keys(keys: Sequence[str]) -> dict[str, str]:
-    """Matrix keys without their table ("workload.rw" -> "rw") where that stays unique."""
+    """Return matrix keys without their table ("workload.rw" -> "rw") where that is unique."""
     last = {key: key.rpartition(".")[2] for key in keys}
     names = list(last.values())
     return {key: name if names.count(name) == 1 else key for key, name in last.items()}
 
 
 def label(point: Mapping[str, str], keys: Iterable[str], names: Mapping[str, str]) -> str:
-    """The chosen keys of a point: "rw randread, iodepth 32"."""
+    """Format the chosen keys of a point: "rw randread, iodepth 32"."""
     return ", ".join(f"{names[key]} {point[key]}" for key in keys if key in point)
 
 
 def kind_label(view: RunView, names: Mapping[str, str]) -> str:
-    """What a run is, in one line."""
+    """Describe a run in one line."""
     spec = view.spec
     known = {**short_keys(list(spec.point)), **names}
     at = label(spec.point, [k for k in spec.point if k not in _IN_HEAD], known)
@@ -51,12 +51,12 @@ def kind_label(view: RunView, names: Mapping[str, str]) -> str:
 
 
 def machine(record: RunRecord) -> str:
-    """The tier, and the processors where they were chosen."""
+    """Return the tier, and the number of processors if it was chosen."""
     return f"icount, {record.cpus} CPU" if record.tier == ICOUNT.name else record.tier
 
 
 def device(record: RunRecord) -> str:
-    """The device in a few words, and the layers on it."""
+    """Describe the device in a few words, with the layers on it."""
     stack, one = record.spec.stack, _device(record.spec.device, record)
     disks = disks_of(stack)
     parts = [f"{disks} x {one}" if disks > 1 else one]
@@ -64,13 +64,13 @@ def device(record: RunRecord) -> str:
 
 
 def ssd(record: RunRecord) -> str:
-    """The SSD before the device in a few words; "" without one."""
+    """Describe the caching SSD in a few words; "" without one."""
     caching = record.spec.caching
     return _device(caching.ssd, record) if caching else ""
 
 
 def is_fresh(d: Device) -> bool:
-    """Whether it is flash that nothing has been written to."""
+    """Return whether it is flash that was never written."""
     return isinstance(d, VdiskDevice) and d.model == "flash" and d.flash.precondition == "none"
 
 
@@ -100,7 +100,8 @@ def _device(d: Device, record: RunRecord) -> str:
 
 
 def provenance(analysis: Analysis) -> list[tuple[str, str]]:
-    """(what, value) of all finished runs of the study; several values are joined."""
+    """Return (name, value) of the provenance of all finished runs of the study; several values are
+    joined."""
     found: dict[str, dict[str, None]] = {}
     for view in analysis.views:
         if view.run is None:
@@ -122,12 +123,12 @@ def provenance(analysis: Analysis) -> list[tuple[str, str]]:
 
 
 def _hash(key: str) -> str:
-    """The end of a key, which tells builds of one version apart."""
+    """Return the end of a key, which distinguishes builds of one version."""
     return key.rpartition("-")[2]
 
 
 def status(point: PointView) -> str:
-    """valid, invalid, failed, missing; of repeats: how many are valid."""
+    """Return valid, invalid, failed or missing; for repeats, the number of valid ones."""
     states = [view.status for view in point.runs]
     if len(set(states)) == 1:
         return states[0]

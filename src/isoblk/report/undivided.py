@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The answer of a study that divides nothing: which cache is fastest, or how fast a disk is."""
+"""The answer of a study without a division: the fastest cache, or the speed of a disk."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ _ALIKE = 0.02
 
 @dataclass(frozen=True)
 class Ranking:
-    """Caches, the fastest first, with what stands for none of them. of_best: throughput over that
-    of the fastest at the same point, the geometric mean over all points. rates: bytes a second, by
-    cache and by all else that a point is."""
+    """Caches, the fastest first, with the entries without a cache. of_best: throughput over that of
+    the fastest at the same point, the geometric mean over all points. rates: bytes per second, by
+    cache and by the rest of the point."""
 
     names: list[str]
     of_best: dict[str, float]
@@ -34,13 +34,12 @@ class Ranking:
 
     @property
     def caches(self) -> list[str]:
-        """Those that are caches."""
+        """Return the entries that are caches."""
         return [name for name in self.names if name not in _BESIDE]
 
 
 def ranking(analysis: Analysis) -> Ranking | None:
-    """The caches by speed, of those all of whose runs are valid; None unless several are
-    compared."""
+    """Return the caches by speed, if all of their runs are valid; None without several."""
     rates = _rates(analysis, cached.CACHE) if cached.CACHE in varying(analysis) else {}
     if len(rates) < 2:
         return None
@@ -53,7 +52,7 @@ def ranking(analysis: Analysis) -> Ranking | None:
 
 
 def cache_choice(analysis: Analysis) -> tuple[list[str], Table]:
-    """Which cache, or which of the options of the only one, is fastest with one load."""
+    """Return which cache, or which option of the only one, is fastest under one load."""
     found = ranking(analysis)
     if found is None or not found.caches:
         return _one_cache(analysis)
@@ -70,8 +69,8 @@ _At = tuple[tuple[str, str], ...]
 
 
 def _rates(analysis: Analysis, across: str) -> dict[str, dict[_At, float]]:
-    """Bytes a second by cache and by all else; of the caches whose runs are all valid. A cache
-    whose own options vary has its best."""
+    """Return bytes per second by cache and by the rest of the point, for caches with only valid
+    runs. A cache whose own options vary has its best."""
     found: dict[str, dict[_At, float]] = {}
     incomplete = set()
     for point in analysis.points:
@@ -101,7 +100,7 @@ def _fastest_by_point(rates: Mapping[str, Mapping[_At, float]]) -> dict[_At, flo
 def _first(
     caches: list[str], rates: Mapping[str, Mapping[_At, float]], of_best: Mapping[str, float]
 ) -> str:
-    """Which is the fastest, or which are alike, and how fast it is."""
+    """Describe the fastest cache, or the equally fast ones, with their speed."""
     name = caches[0]
     alike = [one for one in caches if of_best[one] >= of_best[name] * (1 - _ALIKE)]
     places = len(rates[name])
@@ -125,7 +124,7 @@ def _range(found: Mapping[_At, float]) -> str:
 
 
 def _against(name: str, other: str, rates: Mapping[str, Mapping[_At, float]]) -> str:
-    """How a cache compares with the disk, or the SSD, without one."""
+    """Compare a cache with the disk, or the SSD, without one."""
     factors = [rate / rates[other][at] for at, rate in rates[name].items() if rates[other].get(at)]
     if not factors:
         return f"beside {_range(rates[other])} {_BESIDE[other]}"
@@ -193,7 +192,7 @@ def _hits(analysis: Analysis, name: str) -> str:
 
 
 def _one_cache(analysis: Analysis) -> tuple[list[str], Table]:
-    """The points of one cache, by throughput."""
+    """Return the points of one cache, by throughput."""
     found = [
         (rate.mean, point)
         for point in analysis.points
@@ -203,12 +202,12 @@ def _one_cache(analysis: Analysis) -> tuple[list[str], Table]:
 
 
 def speeds(choices: Choices) -> tuple[list[str], Table]:
-    """How fast a disk is that nobody divides: by scheduler against none, or by case."""
+    """Describe the speed of an undivided disk: by scheduler relative to none, or by point."""
     analysis = choices.analysis
     begin = _undivided(choices)
     ranked = [one for one in choices.ranked if one.speed is not None]
     if choices.by_scheduler and ranked:
-        # A price is told of whoever has one, the wait of the others.
+        # The cost is stated for schedulers that have one, the wait for all others.
         keeping = [one for one in ranked if one.speed and one.speed.value >= 1 - ALIKE]
         them = "each" if len(keeping) == len(ranked) else f"each of those {counted(len(keeping))}"
         told = [
@@ -225,14 +224,14 @@ def speeds(choices: Choices) -> tuple[list[str], Table]:
 
 
 def _undivided(choices: Choices) -> str:
-    """Why nothing is divided."""
+    """Return why nothing is divided."""
     if not choices.light:
         return "One tenant, so nothing is divided"
     return f"Beside {listed(choices.light)} there is one tenant, so nothing is divided by weight"
 
 
 def _price(choices: Choices, ranked: Sequence[Choice], keeping: Sequence[Choice]) -> str:
-    """Which schedulers cost bandwidth."""
+    """Name the schedulers that cost bandwidth."""
     of = counted(len(ranked))
     if len(keeping) == len(ranked):
         low = min(one.speed.value for one in ranked if one.speed)
@@ -258,7 +257,7 @@ def _price(choices: Choices, ranked: Sequence[Choice], keeping: Sequence[Choice]
 
 
 def _without_error(found: Table) -> Table:
-    """The table without what a single tenant does not have."""
+    """Return the table without columns that a single tenant does not have."""
     kept = [at for at, column in enumerate(found.columns) if "error" not in column.title]
     lines = tuple(("valid", tuple(cells[at] for at in kept)) for _, cells in found.rows)
     return Table(tuple(found.columns[at] for at in kept), lines, found.notes)
@@ -267,7 +266,7 @@ def _without_error(found: Table) -> Table:
 def _by_rate(
     analysis: Analysis, found: list[tuple[float, PointView]], begin: str
 ) -> tuple[list[str], Table]:
-    """The fastest points and the slowest."""
+    """Describe the fastest points and the slowest."""
     if not found:
         return _EMPTY
     keys = varying(analysis)
@@ -300,7 +299,7 @@ def _by_rate(
 
 
 def _published(analysis: Analysis) -> str:
-    """How near the source's own figures are, if the study has them."""
+    """Describe the agreement with the source's own figures, if the study has them."""
     compare = analysis.results.record.study.compare
     if compare is None:
         return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Values of metrics in their units: what a claim expects, and what was measured."""
+"""Format values of metrics in their units: expected by a claim, and measured."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -31,13 +31,14 @@ _SCALES: Final[Mapping[str, tuple[tuple[str, float], ...]]] = {
 
 
 def form(metric: str, analysis: Analysis) -> Form:
-    """How a measured value is written; that of a program, in the unit that it says."""
+    """Return the function that formats a measured value; a program's figure in its own unit."""
     unit = _said_unit(metric, analysis)
     return partial(metric_text, metric) if unit is None else partial(numbers.figure, unit=unit)
 
 
 def expected(result: ClaimResult, analysis: Analysis) -> str:
-    """A claim's comparison: "p99.web < 2 ms", "total_iops >= 2 times that of scheduler = none"."""
+    """Format a claim's comparison: "p99.web < 2 ms", "total_iops >= 2 times that of scheduler =
+    none"."""
     claim = result.claim
     among = f" of {', '.join(claim.among)}" if claim.among else ""
     within = f" within {claim.tolerance * 100:g} %" if claim.op == "~" else ""
@@ -50,8 +51,8 @@ def expected(result: ClaimResult, analysis: Analysis) -> str:
 
 
 def against(result: ClaimResult, analysis: Analysis) -> Form:
-    """How the values that a claim is judged by are written: so exact that none reads as the
-    claim's value that is not."""
+    """Return the function that formats the values for a claim, with enough digits to distinguish
+    them from the claim's value."""
     claim = result.claim
     usual = _ratio if claim.than else form(claim.metric, analysis)
 
@@ -65,7 +66,7 @@ def against(result: ClaimResult, analysis: Analysis) -> Form:
 
 
 def _threshold(metric: str, value: float, analysis: Analysis) -> str:
-    """A value as exact as who set it wrote it: "2 ms", "0.25 %"."""
+    """Format a value with the precision of its author: "2 ms", "0.25 %"."""
     unit: str | None = _said_unit(metric, analysis)
     scales = _SCALES.get(metric_unit(metric) if unit is None else unit, (("", 1.0),))
     suffix, size = next((one for one in scales if abs(value) >= one[1]), scales[-1])
@@ -73,7 +74,8 @@ def _threshold(metric: str, value: float, analysis: Analysis) -> str:
 
 
 def _said_unit(metric: str, analysis: Analysis) -> Unit | None:
-    """The unit that a tenant's program says; "" if none says it; None of another metric."""
+    """Return the unit of a tenant's program's figure; "" if it is unknown; None for other
+    metrics."""
     if not metric.startswith(SAYS):
         return None
     tenants = {tenant.name for view in analysis.views for tenant in view.spec.tenants}

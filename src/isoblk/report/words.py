@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Words of a report's sentences: numbers, lists, and what a table's columns mean."""
+"""Words of a report's sentences: numbers, lists, and the meanings of a table's columns."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,18 +11,18 @@ _NUMBERS = (
 
 
 def counted(number: int) -> str:
-    """3 -> "three", 30 -> "30"."""
+    """Format 3 as "three", 30 as "30"."""
     return _NUMBERS[number] if number < len(_NUMBERS) else f"{number:,}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """ "a, b and c"."""
+    """Format a list: "a, b and c"."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def several(number: int, one: str, many: str = "") -> str:
-    """ "1 run", "3 runs"."""
+    """Format a count: "1 run", "3 runs"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
@@ -39,12 +39,12 @@ _SETTINGS: Final = {
 
 
 def setting(key: str, value: str, name: str) -> str:
-    """A value of the matrix in words: "randread", "iodepth 32", "used".
+    """Format a value of the matrix: "randread", "iodepth 32", "used".
 
     Args:
         key: of the matrix.
-        value: as the matrix has it.
-        name: what the key is called, if the value does not say it.
+        value: in the matrix.
+        name: of the key, if the value needs it.
     """
     last = key.rpartition(".")[2]
     if told := _SETTINGS.get((last, value)):
@@ -99,7 +99,7 @@ MEANINGS: Final[dict[str, str]] = {
 
 
 def meaning(title: str) -> str:
-    """What a column shows; "" if its title says it. "p99 of reader" is a p99."""
+    """Return the meaning of a column; "" if its title needs none. "p99 of reader" is a p99."""
     if title in MEANINGS:
         return MEANINGS[title]
     if title.startswith("p99 of "):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How fast each cache is, where caches, or their options, are compared with one load."""
+"""Figures of a study that compares caches, or their options, under one load."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from isoblk.run import numbers
 
 
 def draw_rates(scene: Scene) -> Iterator[Draft]:
-    """Throughput by cache, grouped by a key of numbers if there is one. (P4's Figures 1, 3 to
+    """Draw throughput by cache, grouped by a numeric key if there is one. (P4's Figures 1, 3 to
     5.)"""
     caption = "How fast each cache is, over the time that the load worked."
     yield from _by_cache(
@@ -36,7 +36,7 @@ def draw_rates(scene: Scene) -> Iterator[Draft]:
 
 
 def draw_latencies(scene: Scene) -> Iterator[Draft]:
-    """Mean latency by cache; none if nobody tells it. (P4's Figure 2.)"""
+    """Draw mean latency by cache, if it is known. (P4's Figure 2.)"""
     caption = "Mean latency of a request. The axis is logarithmic: further left is faster."
     yield from _by_cache(
         scene, "cached-latency", "Mean latency", caption, cached.mean_latency, _latency_dots
@@ -45,8 +45,8 @@ def draw_latencies(scene: Scene) -> Iterator[Draft]:
 
 @dataclass(frozen=True)
 class _Grouped:
-    """Rows of a panel: one for each cache, or for each of its groups. groups: [""] if there are
-    none. width: of a panel."""
+    """Rows of a panel: one for each cache, or for each of its groups. groups: [""] without groups.
+    width: of a panel."""
 
     across: Sequence[str]
     groups: Sequence[str]
@@ -54,11 +54,11 @@ class _Grouped:
     datasets: Datasets
 
     def height(self) -> int:
-        """Of a panel."""
+        """Return the height of a panel."""
         return len(self.across) * (15 * len(self.groups) + 9)
 
     def base(self, values: Rows, labels: bool) -> alt.Chart:
-        """A chart with the rows' places."""
+        """Return a chart with the rows' positions."""
         return alt.Chart(self.datasets.add(values)).encode(
             y=alt.Y(
                 "across:N",
@@ -71,7 +71,7 @@ class _Grouped:
         )
 
     def color(self) -> Any:
-        """From pale to dark."""
+        """Return colours from pale to dark."""
         if len(self.groups) == 1:
             return alt.value(PALETTE[0])
         return alt.Color(
@@ -90,7 +90,7 @@ def _by_cache(
     measure: Callable[[TenantMetrics], float | None],
     draw: Callable[[Rows, _Grouped], Panel],
 ) -> Iterator[Draft]:
-    """A panel for each combination of the other keys."""
+    """Draw a panel for each combination of the other keys."""
     group = _group_key(scene)
     rest = [key for key in scene.varying_but(scene.across) if key != group]
     data: Rows = []
@@ -119,7 +119,7 @@ def _by_cache(
 
 
 def _group_key(scene: Scene) -> str:
-    """A key of at least three numbers; "" if there is none."""
+    """Return a key with at least three numbers; "" if there is none."""
     for key in scene.varying_but(scene.across):
         values = scene.values(key)
         if len(values) >= 3 and all(number(value) is not None for value in values):
@@ -157,7 +157,7 @@ def _latency_dots(data: Rows, how: _Grouped) -> Panel:
     def panel(values: Rows, left: bool, bottom: bool) -> Any:
         low = min(row["value"] for row in values)
         high = max(row["value"] for row in values)
-        # Room for the text behind the last dot.
+        # Leave room for the text right of the last dot.
         span = [low / 1.3, high * 1.3 * (high / low * 2) ** 0.3]
         base = how.base(values, left)
         x = alt.X(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The answer as a picture: what each choice comes to, the best first."""
+"""The answer as a figure: the result of each choice, the best first."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -25,17 +25,16 @@ from isoblk.run import numbers
 NAME = "choice"
 _MOST = 11  # choices
 _ROW, _FONT = 24, 12
-_PANEL, _NARROW = 132, 250  # widths: of panels side by side, and of those below each other
+_PANEL, _NARROW = 132, 250  # widths: of panels in a row, and of panels in a column
 _BENCH = 336  # of the only panel
-_LEAST = 0.0005  # an error below is drawn here
-_MOST_TIMES = 1e6  # a wait beyond is drawn here
+_LEAST = 0.0005  # a smaller error is drawn here
+_MOST_TIMES = 1e6  # a longer wait is drawn here
 _TICKS = 3
 _ROOM = 8  # between a mark and its text
 
 
 def draw(choices: Choices) -> Draft | None:
-    """A panel each for error, speed and the light tenant's wait; None without anything to
-    choose between."""
+    """Draw a panel each for error, speed and the light tenant's wait; None without choices."""
     none = [choices.none] if choices.none else []
     found = [*choices.ranked[: _MOST - len(none)], *none]
     if len(found) < 2:
@@ -66,7 +65,7 @@ def draw(choices: Choices) -> Draft | None:
 
 
 def _panels(datasets: Datasets, found: list[Choice], choices: Choices, wide: int) -> list[Any]:
-    """The panels; of those that stand side by side the first has the names."""
+    """Return the panels; of panels in a row the first has the names."""
     names = [one.name for one in found]
     panels = [
         *(_errors(datasets, found, choices.none, wide) if choices.division else ()),
@@ -82,7 +81,7 @@ def _panels(datasets: Datasets, found: list[Choice], choices: Choices, wide: int
 
 
 def draw_caches(analysis: Analysis) -> Draft | None:
-    """Bars of how fast each cache is beside the fastest; None unless several are compared."""
+    """Draw the throughput of each cache relative to the fastest; None without several."""
     found = ranking(analysis)
     if found is None:
         return None
@@ -143,7 +142,7 @@ def _said(found: list[Choice]) -> list[str]:
 def _errors(
     datasets: Datasets, found: list[Choice], none: Choice | None, wide: int
 ) -> Iterator[list[Any]]:
-    """How exact: dots on a logarithmic axis."""
+    """Draw errors: dots on a logarithmic axis."""
     values = {one.name: one.error.value for one in found if one.error}
     texts = {name: _percent(value) for name, value in values.items()}
     if not values:
@@ -156,7 +155,7 @@ def _errors(
 def _waits(
     datasets: Datasets, found: list[Choice], choices: Choices, wide: int
 ) -> Iterator[list[Any]]:
-    """How long the light one waits, against alone."""
+    """Draw the light tenant's wait relative to its wait alone."""
     waits = {one.name: one.wait for one in found if one.wait}
     if not waits:
         return
@@ -192,7 +191,7 @@ def _rows(
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Powers of ten; of many, so few that their labels have room."""
+    """Return powers of ten, thinned so that their labels fit."""
     powers = decades(low, high * 1.001)
     return powers[:: math.ceil(len(powers) / _TICKS)]
 
@@ -208,7 +207,7 @@ def _dots(
 ) -> list[Any]:
     low, high = span
     column = max(width(row["text"], _FONT) for row in data) + _ROOM
-    # The figures stand in a column of their own, so that no mark is below one.
+    # The figures have their own column, so that no mark overlaps one.
     end = low * (high / low) ** (wide / (wide - column - _ROOM))
     times = "* 100" if unit == "%" else ""
     x: dict[str, Any] = {
@@ -233,7 +232,7 @@ def _dots(
         ),
     ]
     if limit is not None:
-        # Drawn at every place, so that it has the rows' axis.
+        # One mark per row, so that the layer has the rows' axis.
         lines = alt.Chart(datasets.add([{"name": row["name"], "limit": limit} for row in data]))
         tick = lines.mark_tick(thickness=1, size=_ROW, color="#888888", opacity=1)
         layers.insert(0, tick.encode(x=alt.X("limit:Q", **x)))
@@ -243,7 +242,7 @@ def _dots(
 def _speeds(
     datasets: Datasets, found: list[Choice], none: Choice | None, wide: int
 ) -> Iterator[list[Any]]:
-    """What is kept: bars."""
+    """Draw the retained bandwidth as bars."""
     values = {one.name: one.speed.value for one in found if one.speed}
     if not values:
         return
@@ -253,7 +252,7 @@ def _speeds(
 
 
 def _bars(datasets: Datasets, data: Rows, title: list[str], wide: int) -> list[Any]:
-    """Bars of parts of one, and their figures in a column."""
+    """Return bars of fractions, and their figures in a column."""
     high = max(1.0, *(row["value"] for row in data))
     column = max(width(row["text"], _FONT) for row in data) + _ROOM
     x: dict[str, Any] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How every figure looks, and how a chart becomes an SVG and a PNG, by vl-convert."""
+"""The common look of all figures, and the conversion of a chart to SVG and PNG by vl-convert."""
 
 import math
 import re
@@ -19,9 +19,9 @@ column: axes are titled only there."""
 
 PNG_SCALE = 1.5
 
-# Okabe and Ito's palette, which the colour-blind tell apart, without its yellow (too pale on
-# white), in an order that keeps neighbours apart in grey as well; the last two are P. Tol's.
-# Nine: as many as there are schedulers and controllers.
+# Okabe and Ito's palette for the colour-blind, without its yellow (too pale on white), in an order
+# that also distinguishes neighbours in grey; the last two are P. Tol's. Nine, the number of
+# schedulers and controllers.
 PALETTE = (
     "#0072B2",
     "#E69F00",
@@ -46,14 +46,14 @@ LATENCY_LABEL = (
 )
 """Vega's expression for the labels of an axis in microseconds."""
 
-_MOST_SAID = 40  # values that a figure's description lists
+_MOST_SAID = 40  # values in a figure's description
 
 
 @dataclass(frozen=True)
 class Figure:
-    """name: of its files. caption: what to look at. svg: as it is kept. drawn: the SVG before its
-    texts were stretched to their widths. width: in pixels. narrow: an SVG of the same for a
-    telephone; "" if there is one for all."""
+    """name: of its files. caption: what to look at. svg: the final SVG. drawn: the SVG before its
+    texts were stretched to their widths. width: in pixels. narrow: the SVG for a narrow screen; ""
+    if there is one for all."""
 
     name: str
     title: str
@@ -64,21 +64,21 @@ class Figure:
     narrow: str = ""
 
     def png(self) -> bytes:
-        """The figure in pixels."""
+        """Return the figure as PNG."""
         return vl_convert.svg_to_png(self.drawn, scale=PNG_SCALE)
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A chart before it is rendered. says: its main values in words, for who does not see it.
-    bare: without title and footer, which only its description has. narrow: the same for a
-    telephone, if it is drawn otherwise there."""
+    """A chart before it is rendered. says: its main values as text, for screen readers. bare:
+    without title and footer, which only its description has. narrow: the draft for a narrow screen,
+    if it differs."""
 
     name: str
     title: str
     caption: str
     chart: Any  # Altair's chart classes have no common public type
-    datasets: Mapping[str, Rows]  # the charts name their data: Altair copies what it holds
+    datasets: Mapping[str, Rows]  # the charts refer to data by name, because Altair copies its data
     says: Sequence[str] = ()
     bare: bool = False
     narrow: Any = None
@@ -86,19 +86,19 @@ class Draft:
 
 @dataclass
 class Datasets:
-    """What the charts of one draft show, by the name that they have for it."""
+    """The data of one draft's charts, by name."""
 
     named: dict[str, Rows] = field(default_factory=dict)
 
     def add(self, values: Rows) -> Any:
-        """Keep rows, and give the name for a chart."""
+        """Store rows, and return the reference for a chart."""
         name = f"d{len(self.named)}"
         self.named[name] = values
         return alt.NamedData(name)
 
 
 def render(draft: Draft, footer: str | list[str]) -> Figure:
-    """Draw. footer: a line, or several, below the title."""
+    """Render a draft. footer: one or more lines below the title."""
     title = alt.TitleParams(
         draft.title,
         subtitle=footer,
@@ -167,8 +167,8 @@ def _description(draft: Draft, footer: str | list[str]) -> str:
 
 
 def spoken(data: Rows, value: Callable[[dict[str, Any]], str]) -> list[str]:
-    """Values in words, by point: "bfq, rw randread: t1 54.1 %, t2 27.0 %". Rows have "across",
-    "cell" and perhaps "lane"."""
+    """Format values as text, by point: "bfq, rw randread: t1 54.1 %, t2 27.0 %". Rows have
+    "across", "cell" and perhaps "lane"."""
     groups: dict[str, list[str]] = {}
     for row in data:
         point = ", ".join(filter(None, (row["across"], row["cell"])))
@@ -178,8 +178,8 @@ def spoken(data: Rows, value: Callable[[dict[str, Any]], str]) -> list[str]:
 
 
 def grid(data: Rows, by: str, panel: Panel, columns: int) -> Any:
-    """One panel for each value of `by`. (Facets would draw axes below empty places and none above
-    them.)"""
+    """Return one panel for each value of `by`. (Facets would draw axes below empty cells and none
+    above them.)"""
     groups: dict[str, Rows] = {}
     for row in data:
         groups.setdefault(row[by], []).append(row)
@@ -187,12 +187,12 @@ def grid(data: Rows, by: str, panel: Panel, columns: int) -> Any:
     for place, (label, values) in enumerate(groups.items()):
         chart = panel(values, place % columns == 0, place + columns >= len(groups))
         panels.append(_plain(titled_panel(chart, label)))
-    # alt.concat() would copy each panel several times, which takes longer than to draw it.
+    # alt.concat() would copy each panel several times, which takes longer than drawing.
     return {"concat": panels, "columns": columns, "spacing": 20}
 
 
 def _plain(chart: Any) -> dict[str, Any]:
-    """A chart as a part of another; of one that grid() made, as it is."""
+    """Return a chart as a dictionary; one from grid() is returned unchanged."""
     if isinstance(chart, dict):
         return chart
     of_a_whole = ("$schema", "config", "datasets")
@@ -201,7 +201,7 @@ def _plain(chart: Any) -> dict[str, Any]:
 
 
 def titled_panel(chart: Any, label: str) -> Any:
-    """The panel with its title, if it has one."""
+    """Return the panel with its title, if it has one."""
     if not label:
         return chart
     title = alt.TitleParams(label, anchor="start", fontSize=12, fontWeight=600, color=INK)
@@ -209,12 +209,12 @@ def titled_panel(chart: Any, label: str) -> Any:
 
 
 def cycle(count: int) -> list[str]:
-    """So many colours of the palette, from its beginning again after its end."""
+    """Return `count` colours of the palette, repeated from its start."""
     return [PALETTE[i % len(PALETTE)] for i in range(count)]
 
 
 def shades(count: int) -> list[str]:
-    """Blues from pale to dark."""
+    """Return blues from pale to dark."""
     ends = ((0xB5, 0xD3, 0xE8), (0x00, 0x55, 0x88))
     steps = [at / max(1, count - 1) for at in range(count)]
     return [
@@ -224,13 +224,13 @@ def shades(count: int) -> list[str]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """The powers of ten from low to high."""
+    """Return the powers of ten from low to high."""
     powers = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high)) + 1)
     return [10.0**power for power in powers]
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten; on less than two decades 1, 2, 5 as well; else the two ends, rounded."""
+    """Return powers of ten; below two decades also 1, 2, 5; else the two ends, rounded."""
     if high / low >= 100:
         return decades(low, high)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -238,20 +238,20 @@ def log_ticks(low: float, high: float) -> list[float]:
     ticks = [step for step in steps if low <= step <= high]
     if len(ticks) >= 2:
         return ticks
-    inner = (high / low) ** 0.1  # a little away from the edges
+    inner = (high / low) ** 0.1  # a distance from the edges
     return sorted({float(f"{low * inner:.3g}"), float(f"{high / inner:.3g}")})
 
 
 def slug(label: str) -> str:
-    """The label as a part of a file's name."""
+    """Return the label as a part of a file's name."""
     return re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")
 
 
 def numbered(name: str, number: int, cells: Sequence[object]) -> str:
-    """The name of one of several figures; without a number, if there is one only."""
+    """Return the name of one of several figures; without a number for a single one."""
     return f"{name}-{number + 1}" if len(cells) > 1 else name
 
 
 def titled(title: str, label: str) -> str:
-    """The title of one of several figures."""
+    """Return the title of one of several figures."""
     return f"{title}: {label}" if label else title

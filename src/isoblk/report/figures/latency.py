@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Latencies of all requests."""
+"""Draw the latency distribution of all requests."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ _NINES_LABEL = (
 
 
 def draw(scene: Scene) -> Iterator[Draft]:
-    """Cumulative latency, a panel a scheduler."""
+    """Draw cumulative latency, a panel per scheduler."""
     cells = scene.cells()
     for at, (label, points) in enumerate(cells[:PANEL_ROWS]):
         data: Rows = [
@@ -66,7 +66,7 @@ def draw(scene: Scene) -> Iterator[Draft]:
 
 
 def _quantiles(data: Rows) -> list[str]:
-    """Each tenant's median and 99th percentile, where its curve reaches them."""
+    """Return each tenant's median and 99th percentile as text, if its curve reaches them."""
     curves: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for row in data:
         at = (row["across"], row["cell"], row["lane"])
@@ -126,7 +126,7 @@ def _curves(scene: Scene, data: Rows, datasets: Datasets) -> Any:
 
 
 def _cdf(valid: Sequence[RunMetrics], lane: Lane) -> list[tuple[float, float]]:
-    """(latency in us, -log10 of the fraction above it) over all repeats."""
+    """Return (latency in us, -log10 of the fraction above it) over all repeats."""
     buckets = latency.merge(
         found
         for metrics in valid

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A report's figures: which it has. Each is drawn in a file of its own.
+"""Select and make a report's figures. Each kind has its own file.
 
-Only valid runs are drawn. Up to 8 tenants are drawn one by one; more are drawn as their
-weight classes, or, with more than 8 of those, as the heaviest quarter and the others.
+Only valid runs are drawn. Up to 8 tenants are drawn individually; more are drawn as their weight
+classes, or, with more than 8 classes, as the heaviest quarter and the rest.
 """
 
 from collections.abc import Callable, Iterator
@@ -45,19 +45,19 @@ _OF_TENANTS: tuple[_Draw, ...] = (
 
 
 def silent(_: str) -> None:
-    """Say nothing."""
+    """Discard the message."""
 
 
 def make_figures(
     analysis: Analysis, beside: Beside | None = None, say: Callable[[str], None] = silent
 ) -> list[Figure]:
-    """All figures of a result set with at least one valid run; [] without one. The first is
-    `beside`, what stands beside it, then what the choices come to.
+    """Return all figures of a result set; [] without a valid run. The first is the comparison with
+    `beside`, then the choices.
 
     Args:
         analysis: the result set.
-        beside: what stands beside it.
-        say: is told of each figure before it is drawn.
+        beside: shares of another result set to compare with.
+        say: called with each figure's name before it is drawn.
     """
     if not any(point.valid for point in analysis.points):
         return []
@@ -83,7 +83,7 @@ def make_figures(
 
 
 def _complete(draft: Draft, analysis: Analysis) -> Draft:
-    """The draft with what its caption says of runs that are not in it."""
+    """Return the draft with a caption that names omitted runs."""
     if all(view.status == "valid" for view in analysis.views):
         return draft
     return replace(draft, caption=f"{draft.caption} Invalid and failed runs are not drawn.")

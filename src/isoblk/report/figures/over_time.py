@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Shares as time goes by."""
+"""Draw shares over time."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,7 +15,7 @@ _MAX_POINTS = 200  # windows drawn of a line; longer runs are averaged
 
 
 def draw(scene: Scene) -> Iterator[Draft]:
-    """Lines of the shares in windows, a panel a scheduler."""
+    """Draw lines of the shares in windows, a panel per scheduler."""
     cells = scene.cells()
     for at, (label, points) in enumerate(cells[:PANEL_ROWS]):
         data: Rows = [
@@ -40,7 +40,7 @@ def draw(scene: Scene) -> Iterator[Draft]:
 
 
 def _ranges(data: Rows) -> list[str]:
-    """Between which shares each tenant was."""
+    """Return the range of each tenant's share as text."""
     found: dict[tuple[str, str, str], list[float]] = {}
     for row in data:
         found.setdefault((row["across"], row["cell"], row["lane"]), []).append(row["share"])
@@ -80,8 +80,8 @@ def _lines(scene: Scene, data: Rows, datasets: Datasets) -> Any:
 
 
 def _over_time(metrics: RunMetrics, lane: Lane) -> Iterable[tuple[float, float, float]]:
-    """(s after the barrier, share in percent, ideal in percent), the last value once more at
-    the end of its window; windows are joined until there are at most _MAX_POINTS."""
+    """Yield (s after the barrier, share in percent, ideal in percent), the last value again at the
+    end of its window. Windows are joined down to _MAX_POINTS."""
     at = metrics.windows
     names = [metrics.tenants[i].name for i in lane.members]
     totals = at.totals()

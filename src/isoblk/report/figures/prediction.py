@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a scheduler predicted, and what was so."""
+"""Draw a scheduler's predictions and the actual use."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,8 +13,8 @@ _NAMES = ("used", "predicted")
 
 
 def draw(scene: Scene) -> Iterator[Draft]:
-    """Lines of what feedbac predicted and what was used, a panel a run; none if no run
-    predicts. (P2's Figure 5.)"""
+    """Draw lines of feedbac's predictions and of the actual use, a panel per run with predictions.
+    (P2's Figure 5.)"""
     data: Rows = []
     changes: dict[str, Rows] = {}
     for point in scene.points:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A source's own figures beside those of the runs, as a study's [compare] asks for."""
+"""Draw a source's own figures next to those of the runs, as in a study's [compare]."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +23,8 @@ from isoblk.study.model import CompareTable
 
 
 def draw(scene: Scene) -> Iterator[Draft]:
-    """One figure a scheduler: bars by x, the source's beside the runs', a panel a series."""
+    """Draw one figure per scheduler: bars by x, the source's next to the runs', a panel per
+    series."""
     asked = scene.analysis.results.record.study.compare
     if asked is None:
         return

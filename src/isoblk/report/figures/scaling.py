@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How share error and total go with a key of the matrix that has numbers."""
+"""Draw share error and total over a numeric key of the matrix."""
 
 from collections.abc import Iterator, Mapping
 
@@ -16,11 +16,11 @@ from isoblk.report.figures.drawing import (
 )
 from isoblk.report.figures.scene import PANEL_ROWS, Scene, mean, number
 
-_LEAST_ERROR = 0.1  # percent; where the logarithmic axis of errors begins
+_LEAST_ERROR = 0.1  # percent; begin of the logarithmic axis of errors
 
 
 def draw(scene: Scene) -> Iterator[Draft]:
-    """One figure for each matrix key with at least three numbers as its values."""
+    """Draw one figure for each matrix key with at least three numbers."""
     for key in scene.keys:
         values = scene.values(key)
         numbers = {value: found for value in values if (found := number(value)) is not None}
@@ -71,7 +71,7 @@ def _by(scene: Scene, key: str, numbers: Mapping[str, float]) -> Draft:
                     "x:Q",
                     title=key + (" (log)" if log else ""),
                     scale=alt.Scale(type="log" if log else "linear", nice=False),
-                    # An axis' own format rounds to what tells its ticks apart: 100 to 1e+2.
+                    # The axis' default format rounds 100 to 1e+2.
                     axis=alt.Axis(
                         values=sorted(numbers.values()),
                         grid=False,

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the figures of one analysis have in common: how its points and tenants are named, ordered
-and coloured."""
+"""Names, order and colours of points and tenants, common to all figures of an analysis."""
 
 import math
 from collections.abc import Iterable
@@ -17,18 +16,18 @@ PANEL_ROWS = 12
 
 
 class Scene:
-    """An analysis with at least one valid run, as it is drawn.
+    """An analysis with at least one valid run, prepared for drawing.
 
     Attributes:
-        analysis: all of it.
+        analysis: the analysis.
         points: those with a valid run.
-        schedulers: theirs, in order.
+        schedulers: of these points, in order.
         short: the keys of the matrix, as short as they are unique.
-        lanes: how the tenants of a run are drawn: one by one, or grouped.
+        lanes: maps a run to its lanes: single tenants, or groups.
         lane_order: labels of all lanes.
-        across: the key that is drawn side by side: the scheduler, or with one scheduler what else
-            differs between runs.
-        rest: the other keys that differ; a panel for each combination.
+        across: the key that is drawn in a row: the scheduler, or with one scheduler another key
+            that varies.
+        rest: the other keys that vary; a panel for each combination.
         scheduler_colors: the same in every figure, and in every report.
     """
 
@@ -50,41 +49,41 @@ class Scene:
 
     @property
     def repeated(self) -> bool:
-        """Whether a point has several valid runs."""
+        """Return whether a point has several valid runs."""
         return any(len(point.valid) > 1 for point in self.points)
 
     def values(self, key: str) -> list[str]:
-        """The values of a key of the matrix, in order."""
+        """Return the values of a key of the matrix, in order."""
         return list(dict.fromkeys(p.point[key] for p in self.points if key in p.point))
 
     def varying_but(self, *keys: str) -> list[str]:
-        """The keys that differ between points, but these."""
+        """Return the keys that vary between points, without `keys`."""
         return [key for key in self.keys if key not in keys and len(self.values(key)) > 1]
 
     def cell(self, point: PointView, rest: Iterable[str] | None = None) -> str:
-        """Label of the panel that a point is in. rest: the keys that panels differ by."""
+        """Return the label of a point's panel. rest: the keys that distinguish panels."""
         return text.label(point.point, self.rest if rest is None else rest, self.short)
 
     def cells(self) -> list[tuple[str, list[PointView]]]:
-        """The points of each panel, with its label."""
+        """Return the points of each panel, with its label."""
         cells: dict[str, list[PointView]] = {}
         for point in self.points:
             cells.setdefault(self.cell(point), []).append(point)
         return list(cells.items())
 
     def where(self, point: PointView) -> dict[str, str]:
-        """What every row says of its point."""
+        """Return the fields of a row that identify its point."""
         across = point.point.get(self.across, point.scheduler)
         if self.across != "scheduler":
             across = f"{self.short[self.across]} {across}"
         return {"across": across, "cell": self.cell(point), "scheduler": point.scheduler}
 
     def order(self) -> list[str]:
-        """All values of "across", in order."""
+        """Return all values of "across", in order."""
         return list(dict.fromkeys(self.where(point)["across"] for point in self.points))
 
     def lane_color(self) -> alt.Color:
-        """A colour for each lane, the same in all figures."""
+        """Return a colour for each lane, the same in all figures."""
         return alt.Color(
             "lane:N",
             title=None,
@@ -92,7 +91,7 @@ class Scene:
         )
 
 
-# Those that are compared most have colours of their own.
+# The schedulers that are compared most have fixed colours.
 _COLORED = (
     "isoblk",
     "bfq",
@@ -107,7 +106,7 @@ _COLORED = (
 
 
 def scheduler_colors(names: Iterable[str]) -> dict[str, str]:
-    """A colour for each scheduler; others get those that are free, and then all again."""
+    """Return a colour for each scheduler; others get free ones, and then all again."""
     fixed = dict(zip(_COLORED, PALETTE, strict=True))
     found = {name: fixed[name] for name in names if name in fixed}
     free = [color for color in PALETTE if color not in found.values()] + list(PALETTE)
@@ -116,13 +115,13 @@ def scheduler_colors(names: Iterable[str]) -> dict[str, str]:
 
 
 def mean(point: PointView, metric: str) -> float:
-    """Mean of a metric over a point's valid runs; 0 if they have none."""
+    """Return the mean of a metric over a point's valid runs; 0 without a value."""
     value = point.estimate(metric)
     return value.mean if value else 0.0
 
 
 def number(value: str) -> float | None:
-    """The number that a value of the matrix is; None if it is a word."""
+    """Return a value of the matrix as a number; None if it is not one."""
     try:
         found = float(value)
     except ValueError:

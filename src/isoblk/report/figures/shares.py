@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Shares of the device, as bars."""
+"""Draw shares of the device as bars."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ from isoblk.report.lanes import lane_sum
 
 
 def draw(scene: Scene) -> Iterator[Draft]:
-    """Bars by scheduler and tenant, with the ideal; none where nobody shares."""
+    """Draw bars by scheduler and tenant, with the ideal; nothing for single tenants."""
     if all(len(point.valid[0].tenants) == 1 for point in scene.points):
         return
     data: Rows = []
@@ -43,8 +43,8 @@ def draw(scene: Scene) -> Iterator[Draft]:
 
 
 def draw_beside(scene: Scene, beside: Beside) -> Iterator[Draft]:
-    """Bars by scheduler and tenant, with what another result set has there; none without a point
-    in common."""
+    """Draw bars by scheduler and tenant, with those of another result set; nothing without a common
+    point."""
     found: dict[str, list[Share]] = {}
     for share in beside.shares:
         found.setdefault(str(share.point), []).append(share)
@@ -74,8 +74,8 @@ def draw_beside(scene: Scene, beside: Beside) -> Iterator[Draft]:
 
 
 def _bars(scene: Scene, name: str, title: str, caption: str, data: Rows) -> Draft:
-    """A bar and a tick for each row, which has: across, cell, lane; share, low, high, tick in
-    percent; and perhaps a note to stand above the bar."""
+    """Return a bar and a tick for each row. A row has: across, cell, lane; share, low, high, tick
+    in percent; and perhaps a note above the bar."""
     order = list(dict.fromkeys(row["across"] for row in data))
     cells = len({row["cell"] for row in data})
     width = max({1: 620, 2: 380}.get(cells, 220), len(order) * (len(scene.lane_order) * 9 + 14))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How much slower each tenant is than alone."""
+"""Draw the slowdown of each tenant relative to running alone."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ from isoblk.report.lanes import Lane
 
 
 def draw(scene: Scene) -> Iterator[Draft]:
-    """Dots by scheduler and tenant; none without runs alone."""
+    """Draw dots by scheduler and tenant; nothing without runs alone."""
     data: Rows = []
     for point in scene.points:
         for lane in scene.lanes(point.valid[0]):
@@ -73,6 +73,6 @@ def draw(scene: Scene) -> Iterator[Draft]:
 
 
 def _slowdown(metrics: RunMetrics, lane: Lane) -> float | None:
-    """Mean over the lane's tenants."""
+    """Return the mean over the lane's tenants."""
     found = [s for i in lane.members if (s := metrics.tenants[i].slowdown) is not None]
     return sum(found) / len(found) if found else None

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is done to a drawn SVG: it has a name that is read aloud, its texts are as wide in every
-font, and its ids are its own."""
+"""Finish a drawn SVG: an accessible name, text widths that do not depend on the font, and unique
+ids."""
 
 import re
 from html import escape, unescape
 
-# Advance widths of Liberation Sans, by which the charts are laid out, in thousandths of the size.
-# Arial and Helvetica have the same. Each width stands once, with the characters that have it.
+# Advance widths of Liberation Sans in thousandths of the size, which the charts' layout uses. Arial
+# and Helvetica have the same. Each width has the characters with that width.
 _REGULAR = {
     **dict.fromkeys("'", 191),
     **dict.fromkeys("ijl", 222),
@@ -60,25 +60,25 @@ _TEXT = re.compile(r"<text([^>]*)>([^<]*)</text>")
 _SIZE = re.compile(r'\bfont-size="([\d.]+)px"')
 _BOLD_AT = 600
 _WEIGHT = re.compile(r'\bfont-weight="(\d+|bold)"')
-# What Vega says of each part. The figure is one picture, whose name says all.
+# Vega's labels of each part. The figure is one picture with a single name.
 _INNER = re.compile(r' (?:role="graphics-[a-z]+"|aria-(?:roledescription|label|hidden)="[^"]*")')
 _ROOT = re.compile(r"<svg ([^>]*)>")
 
 
 def width(text: str, size: float, *, bold: bool = False) -> float:
-    """The width of a text in pixels, as the charts are laid out."""
+    """Return the width of a text in pixels, as in the charts' layout."""
     widths = _BOLD if bold else _REGULAR
     return sum(widths.get(char, _OTHER) for char in text) * size / 1000
 
 
 def finish(svg: str, name: str, title: str, text: str) -> str:
-    """The SVG as it is kept.
+    """Return the final SVG.
 
     Args:
         svg: as drawn.
-        name: of the figure: its ids begin with it, so that several can stand in one page.
+        name: of the figure: its ids begin with it, so that a page can have several.
         title: its accessible name.
-        text: what it shows, with the main values.
+        text: its description, with the main values.
     """
     svg = _INNER.sub("", _own_ids(svg, name))
     svg = _TEXT.sub(_as_wide, svg)
@@ -91,12 +91,12 @@ def finish(svg: str, name: str, title: str, text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text for SVG, and for re.sub()."""
+    """Escape text for SVG, and for re.sub()."""
     return escape(text, quote=False).replace("\\", "\\\\")
 
 
 def _as_wide(match: re.Match[str]) -> str:
-    """A text that is squeezed or stretched to the width it was laid out with."""
+    """Return a text with the width of its layout."""
     attributes, content = match[1], match[2]
     size = _SIZE.search(attributes)
     text = unescape(content)
@@ -110,7 +110,7 @@ def _as_wide(match: re.Match[str]) -> str:
 
 
 def _own_ids(svg: str, name: str) -> str:
-    """Number the ids anew: vl-convert counts on from figure to figure."""
+    """Renumber the ids: vl-convert continues its count from figure to figure."""
     ids = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
     new = {old: f"{name}-{number}" for number, old in enumerate(ids)}
     svg = re.sub(r'\bid="([^"]+)"', lambda m: f'id="{new[m[1]]}"', svg)

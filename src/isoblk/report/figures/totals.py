@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the whole device reached."""
+"""Draw the throughput of the whole device."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ _WIDTH = 340
 
 
 def draw(scene: Scene) -> Iterator[Draft]:
-    """Bars of bandwidth and IOPS, with the line of none."""
+    """Draw bars of bandwidth and IOPS, with the line of none."""
     cells = scene.cells()
     most_mbps, most_kiops = (
         max(mean(p, metric) for p in scene.points) / unit or 1
@@ -65,7 +65,7 @@ def _rows(scene: Scene, points: Sequence[PointView]) -> Rows:
 
 
 def _panel(datasets: Datasets, data: Rows, column: str, title: str, top: float) -> Any:
-    """Bars of one column; the first, of bandwidth, has the names and the notes."""
+    """Return bars of one column; the first, of bandwidth, has the names and the notes."""
     first = column == "bps"
     base = alt.Chart(datasets.add(data)).encode(
         y=alt.Y(

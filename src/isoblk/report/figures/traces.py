@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures of a trace: rate over time, sizes, addresses over time, hot spots."""
+"""Draw a trace: rate over time, sizes, addresses over time, hot blocks."""
 
 import math
 from typing import Any
@@ -17,7 +17,7 @@ _COLORS = dict(zip(("read", "write", "trim"), PALETTE, strict=False))
 
 
 def make_figures(info: TraceInfo, name: str) -> list[Figure]:
-    """name: the trace's title, for the footer."""
+    """Return the figures of a trace. name: its title, for the footer."""
     footer = f"{name}: {info.records:,} records, {info.span_ns / SECOND:,.1f} s"
     with alt.utils.schemapi.debug_mode(False):  # checking against the schema is slow
         drafts = [_rate(info), _sizes(info), _map(info), _hot(info)]
