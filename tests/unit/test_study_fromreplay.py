@@ -83,7 +83,7 @@ def test_more_lines_than_the_tool_reads_are_told(config: Path) -> None:
         ("100 ../secret.dat", "is outside of the directory"),
         ("100 /etc/passwd", "is outside of the directory"),
         ("100 link.dat", "is outside of the directory"),
-        ("100 config.cfg", "config.cfg: no known trace format"),
+        ("100 config.cfg", "config.cfg: unknown trace format"),
         ("100 empty.dat", "the trace is empty"),
     ],
 )

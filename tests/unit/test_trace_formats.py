@@ -252,7 +252,7 @@ def test_a_fio_log_of_an_unknown_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_unknown_content_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no known trace format"):
+    with pytest.raises(UserError, match="unknown trace format"):
         imported(b"Dear reader,\nthis is a letter.\n" * 9, tmp_path)
 
 

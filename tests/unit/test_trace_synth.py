@@ -217,7 +217,7 @@ def test_a_users_own_file_takes_the_place_of_a_stand_in(
     assert read_header(resolve("financial")).records == 33
     assert title("financial") == "financial"
     (own / f"financial{SUFFIX}").write_bytes(resolve("financial").read_bytes())
-    with pytest.raises(UserError, match="several traces called financial"):
+    with pytest.raises(UserError, match="several traces are named financial"):
         resolve("financial")
 
 

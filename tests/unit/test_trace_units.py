@@ -77,7 +77,7 @@ def test_every_format_either_takes_a_unit_or_refuses_it(tmp_path: Path) -> None:
         if not one.in_unit:
             kind = next(kind for key, kind in KINDS.items() if key.split()[0] == name)
             (tmp_path / "t").write_bytes(kind.write(requests(kind, 20)))
-            with pytest.raises(UserError, match="says itself what its times are"):
+            with pytest.raises(UserError, match="fixes the unit of times"):
                 import_trace([tmp_path / "t"], tmp_path / "o", time_unit="ms")
 
 
@@ -104,7 +104,7 @@ def test_info_takes_the_unit_and_does_not_confuse_two(
     compact = tmp_path / "t.isotrace"
     import_trace([path], compact)
     assert isoblk(monkeypatch, "trace", "info", compact, "--time-unit", "us") == 2
-    assert "its times are in ns" in capsys.readouterr().err
+    assert "the times of a compact trace are in ns" in capsys.readouterr().err
 
 
 def test_an_implausible_span_is_told_with_what_would_be_right(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Traces of block I/O: from files of many formats to the compact one that blkload replays."""
+"""Traces of block I/O: import from many formats into the compact one that blkload replays."""

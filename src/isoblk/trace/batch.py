@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a format makes of some bytes, and what it does about bytes that make no sense."""
+"""Batches of parsed requests, and the handling of damaged records."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -10,20 +10,20 @@ import numpy as np
 from isoblk.errors import UserError
 from isoblk.trace.record import FLUSH, LARGEST, LARGEST_REQUEST, Array
 
-# Times are kept within 146 years of a format's epoch, so that differences do not overflow.
+# Bound of times relative to a format's epoch, 146 years, so that differences do not overflow.
 FURTHEST = 1 << 62
 
 
 class DamagedError(Exception):
-    """These bytes are not what the format says; the text says why, if there is more to say."""
+    """The bytes do not match the format; the text, if any, has the reason."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Requests as a format has them, in the file's order.
+    """Requests in the format's own terms, in the file's order.
 
-    time: ns since the format's epoch. offset: bytes in the volume. volume: the format's
-    number of it, any 64 bits. left_out: events that are no requests, or move nothing.
+    time: ns since the format's epoch. offset: bytes in the volume. volume: the format's number of
+    it, any 64 bits. left_out: events that are not requests, or have no data.
     """
 
     time: Array  # int64
@@ -39,7 +39,7 @@ class Batch:
 
 
 Batches = Callable[[Iterable[bytes], "Bad"], Iterator[Batch]]
-# The units that a user may say times have, in ns.
+# The units of times that a user may select, in ns.
 TIME_UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
@@ -47,11 +47,12 @@ TIME_UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 class Format:
     """A trace format.
 
-    name: for --format. matches: how well the first bytes of a file fit, 0 to 1. batches: the
-    requests of a file, given as blocks of any size; raises UserError through `bad`. in_unit: the
-    same, with times in units of so many ns, where files of that form with other units are met;
-    None: the format says all. one_space: its volumes are streams of one address space, which are
-    not laid after each other.
+    name: for --format.
+    matches: how well the first bytes of a file fit, 0 to 1.
+    batches: the requests of a file, given as blocks of any size; raises UserError through `bad`.
+    in_unit: as batches, with times in units of so many ns, for formats whose files have several
+    units; None: the format fixes the unit.
+    one_space: whether its volumes are streams of one address space, which are not concatenated.
     """
 
     name: str
@@ -62,39 +63,40 @@ class Format:
     one_space: bool = False
 
     def with_unit(self, unit: str | None, path: Path) -> Batches:
-        """`batches` for a file whose times have that unit. Raises UserError: it cannot have."""
+        """Return `batches` for a file whose times have that unit. Raises UserError: the format
+        fixes the unit."""
         if unit is None:
             return self.batches
         if self.in_unit is None:
             raise UserError(
-                f"a trace of format {self.name} says itself what its times are",
+                f"the format {self.name} fixes the unit of times",
                 where=str(path),
-                next="leave out --time-unit",
+                next="remove --time-unit",
             )
         return self.in_unit(TIME_UNITS[unit])
 
 
 @dataclass
 class Bad:
-    """Counts the damaged records of a file, and ends the import when there are too many."""
+    """Count the damaged records of a file, and abort the import when there are too many."""
 
     path: Path
     allowed: int
     places: list[str] = field(default_factory=list)
 
     def line(self, number: int, what: str) -> None:
-        """Line `number` is damaged. Raises UserError: one more than allowed."""
+        """Count line `number` as damaged. Raises UserError: more than allowed."""
         self._add(f"{self.path}:{number}", what)
 
     def record(self, number: int, at: int, what: str) -> None:
-        """Record `number`, which starts at byte `at`, is damaged. Raises as line()."""
+        """Count record `number`, at byte `at`, as damaged. Raises as line()."""
         self._add(str(self.path), f"record {number} at byte {at}: {what}")
 
     def _add(self, where: str, what: str) -> None:
         if len(self.places) >= self.allowed:
             if self.allowed:
                 what = f"the {_ordinal(self.allowed + 1)} damaged record: {what}"
-            raise UserError(what, where=where, next="--skip-bad N passes over N damaged ones")
+            raise UserError(what, where=where, next="to skip N damaged records: --skip-bad N")
         self.places.append(where)
 
 
@@ -113,13 +115,17 @@ def make_batch(
     flags: Array | int = 0,
     left_out: int = 0,
 ) -> Batch:
-    """A batch of checked requests; reads, writes and trims of nothing are left out.
+    """Return a batch of checked requests. Reads, writes and trims without data are left out.
 
     Args:
-        time: ns, int64. offset, size: bytes, any whole-number type.
+        time: ns, int64.
+        offset, size: bytes, any integer type.
+        op: operation of each, or of all.
+        volume, flags: of each, or of all.
+        left_out: events that are already omitted.
 
     Raises:
-        DamagedError: an address or a size that no request can have.
+        DamagedError: an address or a size is impossible.
     """
     count = len(time)
     ops = np.broadcast_to(np.asarray(op, np.uint8), count)
@@ -146,14 +152,14 @@ def make_batch(
     if not keep.all():
         batch = select(batch, keep)
         flush = flush[keep]
-    if flush.any():  # a flush is about the whole volume
+    if flush.any():  # a flush concerns the whole volume
         batch.offset[flush] = 0
         batch.size[flush] = 0
     return batch
 
 
 def select(batch: Batch, keep: Array) -> Batch:
-    """The requests for which `keep` holds; the others count as left out."""
+    """Return the requests for which `keep` is true; all others count as left out."""
     return Batch(
         time=batch.time[keep],
         offset=batch.offset[keep],
@@ -166,17 +172,19 @@ def select(batch: Batch, keep: Array) -> Batch:
 
 
 def no_requests(left_out: int = 0) -> Batch:
-    """A batch of none."""
+    """Return an empty batch."""
     none = np.empty(0, np.int64)
     return make_batch(none, none, none, 0, left_out=left_out)
 
 
 def ticks(values: Array, ns: int, *, epoch: int = 0) -> Array:
-    """Nanoseconds since the epoch, from whole numbers of `ns` nanoseconds. Raises
+    """Convert integers in units of `ns` nanoseconds to nanoseconds since the epoch. Raises
     DamagedError: too far from the epoch.
 
     Args:
-        epoch: the value at which time begins.
+        values: the times.
+        ns: their unit.
+        epoch: the value of the epoch.
     """
     limit = FURTHEST // ns
     if len(values) and (values.max() > epoch + limit or values.min() < epoch - limit):
@@ -186,15 +194,15 @@ def ticks(values: Array, ns: int, *, epoch: int = 0) -> Array:
 
 
 def decimals(values: Array, ns: int) -> Array:
-    """As ticks(), from numbers with a fraction, rounded to the nanosecond."""
-    if len(values) and not np.all(np.abs(values) <= FURTHEST / ns):  # not a number is neither
+    """Convert fractional numbers as ticks() does, rounded to the nanosecond."""
+    if len(values) and not np.all(np.abs(values) <= FURTHEST / ns):  # false for NaN too
         raise DamagedError("the time is out of range")
     rounded: Array = np.rint(values * ns).astype(np.int64)
     return rounded
 
 
 def sectors(values: Array, size: int = 512) -> Array:
-    """Bytes, from sectors. Raises DamagedError: above 2^63 bytes, or negative."""
+    """Convert sectors to bytes. Raises DamagedError: above 2^63 bytes, or negative."""
     if len(values) and (values.max() > LARGEST // size or values.min() < 0):
         raise DamagedError("the address or the size is out of range")
     return values.astype(np.uint64) * np.uint64(size)

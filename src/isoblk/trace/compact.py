@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The compact trace file, .isotrace: what import writes and blkload replays.
+"""The compact trace file, .isotrace, which import writes and blkload replays.
 
-A header of 64 bytes, then the records, in the order of their times, which start at 0. Little
-endian: "ISOTRACE", u32 version, u32 record size, u64 records, u64 last time in ns, u64
-highest byte + 1, zeros.
+A header of 64 bytes, then the records, ordered by time from 0. Little endian: "ISOTRACE", u32
+version, u32 record size, u64 records, u64 last time in ns, u64 highest byte + 1, zeros.
 """
 
 import os
@@ -26,7 +25,7 @@ MAGIC = b"ISOTRACE"
 VERSION = 1
 HEADER_BYTES = 64
 SUFFIX = ".isotrace"
-BLOCK = 1 << 18  # records read at once: 6 MiB
+BLOCK = 1 << 18  # records per read: 6 MiB
 
 _HEADER = struct.Struct("<8sIIQQQ")
 _DAMAGED = "the file is damaged: import the trace again"
@@ -34,14 +33,14 @@ _DAMAGED = "the file is damaged: import the trace again"
 
 @dataclass(frozen=True)
 class Header:
-    """records: how many. span_ns: time of the last. max_end: highest byte + 1."""
+    """records: their number. span_ns: time of the last. max_end: highest byte + 1."""
 
     records: int
     span_ns: int
     max_end: int
 
     def encode(self) -> bytes:
-        """The header's 64 bytes."""
+        """Return the header's 64 bytes."""
         packed = _HEADER.pack(
             MAGIC, VERSION, RECORD.itemsize, self.records, self.span_ns, self.max_end
         )
@@ -49,13 +48,14 @@ class Header:
 
 
 def is_compact(path: Path) -> bool:
-    """Whether the file says that it is a compact trace. Raises OSError."""
+    """Return whether the file has the magic of a compact trace. Raises OSError."""
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
 def read_header(path: Path) -> Header:
-    """Raises UserError: not a compact trace, of another version, or cut short; OSError."""
+    """Read the header. Raises UserError: not a compact trace, of another version, or cut short;
+    OSError."""
     with path.open("rb") as file:
         raw = file.read(HEADER_BYTES)
         size = os.fstat(file.fileno()).st_size
@@ -81,11 +81,11 @@ def read_header(path: Path) -> Header:
 
 
 def read_blocks(path: Path, start: int = 0, stop: int | None = None) -> Iterator[Records]:
-    """The records start..stop, some at a time; each is what a record may be.
+    """Yield the records start..stop in blocks, after a check of each record.
 
     Raises:
-        UserError: what read_header raises, or a record that no trace can have. RunError: the file
-            has become shorter meanwhile.
+        UserError: as read_header(), or an impossible record.
+        RunError: the file became shorter while it was read.
     """
     header = read_header(path)
     stop = header.records if stop is None else min(stop, header.records)
@@ -95,7 +95,7 @@ def read_blocks(path: Path, start: int = 0, stop: int | None = None) -> Iterator
         while start < stop:
             block = np.fromfile(file, RECORD, min(BLOCK, stop - start))
             if not len(block):
-                raise RunError("has become shorter", where=str(path))
+                raise RunError("became shorter during the read", where=str(path))
             if found := _damage(block, time, header):
                 at, what = found
                 raise UserError(f"record {start + at + 1} {what}", where=str(path), next=_DAMAGED)
@@ -105,10 +105,10 @@ def read_blocks(path: Path, start: int = 0, stop: int | None = None) -> Iterator
 
 
 def _damage(records: Records, time: int, header: Header) -> tuple[int, str] | None:
-    """The first record that is wrong, and what is, by the rules of blkload. time: of the record
-    before them."""
+    """Return the index and fault of the first record that breaks blkload's rules. time: of the
+    preceding record."""
     moves = records["op"] != FLUSH
-    # No sum overflows: a size has 32 bits, and what begins above LARGEST is wrong by itself.
+    # No overflow: a size has 32 bits, and an offset above LARGEST is itself a fault.
     beyond = (records["offset"] > LARGEST) | (ends(records) > header.max_end)
     rules = [
         (records["op"] >= len(OPS), "is of an unknown operation"),
@@ -122,8 +122,8 @@ def _damage(records: Records, time: int, header: Header) -> tuple[int, str] | No
 
 
 class Writer:
-    """Writes a compact trace under another name, which `with` renames at its end, or removes
-    if an exception ends it. Records must come in the order of their times, from 0."""
+    """Write a compact trace under a temporary name; `with` renames it at its end, or removes it
+    after an exception. Records must be ordered by time, from 0."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -137,7 +137,7 @@ class Writer:
         return self
 
     def write(self, records: Records) -> None:
-        """Append."""
+        """Append records."""
         if not len(records):
             return
         with writing(self._path):
@@ -148,7 +148,7 @@ class Writer:
 
     @property
     def header(self) -> Header:
-        """The header so far."""
+        """Return the header so far."""
         return Header(self._records, self._span, self._end)
 
     def __exit__(
@@ -170,14 +170,14 @@ class Writer:
 
 
 def scratch(output: Path) -> IO[bytes]:
-    """A file beside `output`, which has a name for no one. Raises UserError: it cannot be made."""
+    """Open an unnamed file in the directory of `output`. Raises UserError: it cannot be made."""
     with writing(output):
         return TemporaryFile(dir=output.parent)
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Failing to write `path` is the user's to mend."""
+    """Turn an OSError while `path` is written into a UserError."""
     try:
         yield
     except OSError as error:

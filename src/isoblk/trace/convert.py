@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Importing: from trace files of any format to one compact trace.
+"""Import trace files of any format as one compact trace.
 
-First pass: parse, and write records in the file's own times and addresses, in sorted runs.
-Second pass: merge the runs, let time begin at 0, and lay the volumes after each other.
+First pass: parse, and write records with the file's own times and addresses, in sorted runs. Second
+pass: merge the runs, shift times to begin at 0, and concatenate the volumes.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ ALIGNMENT = 1 << 20  # a volume begins at a multiple of this
 class Volume:
     """An address space of the source.
 
-    number: the format's. stream: in the compact trace. base: where it begins there. size:
-    highest byte + 1 that is used.
+    number: the format's. stream: in the compact trace. base: its begin there. size: highest used
+    byte + 1.
     """
 
     number: int
@@ -40,11 +40,10 @@ class Volume:
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import did.
+    """Result of an import.
 
-    formats: of the files. left_out: events that are no requests. skipped: places of damaged
-    records. runs: sorted pieces that had to be merged, 1 for a trace sorted but for the
-    window.
+    formats: of the files. left_out: events that are not requests. skipped: places of damaged
+    records. runs: sorted pieces that were merged; 1 for a trace sorted within the window.
     """
 
     header: Header
@@ -64,17 +63,19 @@ def import_trace(
     time_unit: str | None = None,
     columns: Columns | None = None,
 ) -> Imported:
-    """Make a compact trace of one or more files, whose times have one clock.
+    """Import one or more files, whose times have one clock, as a compact trace.
 
     Args:
-        name: the format; None: told from each file's content.
-        skip_bad: damaged records to pass over, of all files together.
-        time_unit: of their times, one of TIME_UNITS; None: what the format says.
-        columns: what the files' columns are, which are then of the format csv.
+        paths: the files.
+        output: the compact trace.
+        name: the format; None to detect it from each file's content.
+        skip_bad: damaged records to skip, of all files together.
+        time_unit: of their times, one of TIME_UNITS; None for the format's own.
+        columns: the files' columns, for the format csv.
 
     Raises:
-        UserError: a file cannot be read, its format is not known, more is damaged than
-            allowed, nothing is left, or `output` cannot be written; nothing is written then.
+        UserError: a file cannot be read, its format is unknown, more records are damaged than
+            allowed, no request remains, or `output` cannot be written. Then nothing is written.
     """
     volumes = _Volumes()
     left_out = 0
@@ -85,7 +86,7 @@ def import_trace(
         for path in paths:
             with open_trace(path) as (head, blocks):
                 if head.startswith(MAGIC):
-                    raise UserError("a compact trace already", where=str(path))
+                    raise UserError("is already a compact trace", where=str(path))
                 one = _format(columns, name, head, path)
                 found.append(one.name)
                 volumes.are(one, path)
@@ -100,9 +101,9 @@ def import_trace(
             runs = sorter.finish()
         if not runs:
             raise UserError(
-                "no requests in it" if len(paths) == 1 else "no requests in them",
+                "has no requests" if len(paths) == 1 else "have no requests",
                 where=", ".join(map(str, paths)),
-                next=f"its format was taken to be {found[0]}; see --format",
+                next=f"the detected format is {found[0]}; if it is wrong, set --format",
             )
         layout = volumes.layout(paths[0])
         begin = min(run.first for run in runs)
@@ -126,9 +127,9 @@ def _format(columns: Columns | None, name: str | None, head: bytes, path: Path) 
 
 
 class _Volumes:
-    """The volumes so far. Records hold a volume's place: which one it was to be found.
+    """The volumes so far. Records have a volume's index in the order of detection.
 
-    one_space: they are streams of one address space; None: nothing is known yet.
+    one_space: whether they are streams of one address space; None: not known yet.
     """
 
     def __init__(self) -> None:
@@ -138,17 +139,17 @@ class _Volumes:
         self._counts = np.zeros(MOST_STREAMS, np.int64)
 
     def are(self, one: Format, path: Path) -> None:
-        """What comes is of that format. Raises UserError: it does not go with what was before."""
+        """Check the format of the next file. Raises UserError: it does not fit the files before."""
         if self.one_space not in (None, one.one_space):
             raise UserError(
-                "streams of one disk here, volumes in the file before, or the other way round",
+                "a file with streams of one disk cannot be combined with a file of volumes",
                 where=str(path),
                 next="import each by itself",
             )
         self.one_space = one.one_space
 
     def records(self, batch: Batch) -> Records:
-        """The batch as records, with times from FURTHEST before the epoch."""
+        """Return the batch as records, with times from FURTHEST before the epoch."""
         place = self._place(batch.volume)
         records = np.empty(len(batch), RECORD)
         records["t"] = batch.time + FURTHEST
@@ -170,15 +171,16 @@ class _Volumes:
             self._places.setdefault(number, len(self._places))
         if len(self._places) > MOST_STREAMS:
             raise UserError(
-                f"more than {MOST_STREAMS} volumes", next="take those of interest out first"
+                f"more than {MOST_STREAMS} volumes", next="extract the volumes of interest first"
             )
         return np.array([self._places[n] for n in different.tolist()], np.intp)[inverse]
 
     def layout(self, path: Path) -> tuple[Volume, ...]:
-        """Where each goes, by place; they lie in the address space in the order of their numbers.
+        """Return the place of each volume, by index; the address space has them in the order of
+        their numbers.
 
-        A volume's stream is its number, if all numbers are fit for that, and else its place by
-        number, from 1. Streams of one address space all begin at 0.
+        A volume's stream is its number if all numbers fit, else its rank by number, from 1. Streams
+        of one address space all begin at 0.
         """
         fit = all(0 <= number < MOST_STREAMS for number in self._places)
         layout: dict[int, Volume] = {}

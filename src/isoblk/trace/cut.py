@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A part of a compact trace, as a compact trace."""
+"""Extract a part of a compact trace as a compact trace."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,13 +14,11 @@ from isoblk.trace.record import FLUSH, Records, ends
 
 @dataclass(frozen=True)
 class Part:
-    """What to keep; all that is given must hold. Ranges are from the first up to, without, the
-    last; None: no limit.
+    """The part to keep; all conditions must hold. Ranges exclude their end; None: no limit.
 
-    records: counted from 0. times: ns since the first record. streams: empty for all.
-    addresses: bytes; a request is kept if all of it lies there, and a flush always.
-    move: let the lowest address become 0. keep_times: let the first record have its time in the
-    whole trace, rather than 0.
+    records: counted from 0. times: ns since the first record. streams: empty for all. addresses:
+    bytes; a request is kept if all of it is inside, and a flush always.
+    move: shift the lowest address to 0. keep_times: keep times relative to the whole trace.
     """
 
     records: tuple[int | None, int | None] = (None, None)
@@ -35,7 +33,8 @@ def cut(source: Path, output: Path, part: Part) -> Header:
     """Write the part; its first record is at time 0, unless times are kept.
 
     Raises:
-        UserError: `source` is no compact trace, nothing is left, or `output` cannot be written.
+        UserError: `source` is not a compact trace, no request remains, or `output` cannot be
+            written.
     """
     begin = lowest = None
     for records in _kept(source, part):

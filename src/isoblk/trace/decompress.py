@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A trace file's bytes, decompressed while they are read.
+"""Read a trace file's bytes, decompressed.
 
-gzip, xz and zstd are told by their first bytes, not by a name. One block is read ahead in a
-thread: decompressing needs no interpreter lock, so it goes on while a block is parsed.
+gzip, xz and zstd are detected by their first bytes. One block is read ahead in a thread:
+decompression releases the interpreter lock, so it runs in parallel with parsing.
 """
 
 import gzip
@@ -23,8 +23,8 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-BLOCK = 16 << 20  # bytes parsed at once; a trace in memory is about four times that
-HEAD = 64 << 10  # what is looked at to tell the format
+BLOCK = 16 << 20  # bytes per block; a parsed trace takes about four times that
+HEAD = 64 << 10  # bytes for the detection of the format
 
 _TAR_MAGIC_AT = 257
 _XZ = b"\xfd7zXZ\0"
@@ -34,15 +34,16 @@ _XZ_MEMORY = 256 << 20  # xz -9 needs 65 MiB
 
 class _Bytes(Protocol):
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes; b"" at the end."""
+        """Return at most `size` bytes; b"" at the end."""
 
 
 def refuse_empty(path: Path) -> None:
-    """Check that a regular file has a size: those of the kernel have none, and some of them, such
-    as /proc/kmsg, no end either, and what is read of them is gone.
+    """Check that a regular file has a size. Files of procfs have none; some of them, such as
+    /proc/kmsg, have no end either, and reading consumes their data.
 
     Raises:
-        UserError: it has none. OSError: it cannot be looked at.
+        UserError: the size is 0.
+        OSError: the file cannot be inspected.
     """
     found = path.stat()
     if stat.S_ISREG(found.st_mode) and not found.st_size:
@@ -51,10 +52,10 @@ def refuse_empty(path: Path) -> None:
 
 @contextmanager
 def open_trace(path: Path) -> Iterator[tuple[bytes, Iterator[bytes]]]:
-    """The first bytes of a trace, at most HEAD, and all of them, block by block.
+    """Yield the first bytes of a trace, at most HEAD, and all bytes in blocks.
 
     Raises:
-        UserError: cannot be read, is empty, an archive, or damaged in its compression; the
+        UserError: the file cannot be read, is empty, an archive, or has damaged compression; the
             iterator raises it too.
     """
     with (
@@ -68,7 +69,7 @@ def open_trace(path: Path) -> Iterator[tuple[bytes, Iterator[bytes]]]:
         if not first:
             raise UserError("is empty", where=str(path))
         if first.startswith(b"ustar", _TAR_MAGIC_AT):
-            raise UserError("a tar archive", where=str(path), next="unpack it: tar -xf FILE")
+            raise UserError("is a tar archive", where=str(path), next="unpack it: tar -xf FILE")
 
         def blocks() -> Iterator[bytes]:
             block = first
@@ -94,17 +95,17 @@ def _decompressed(raw: IO[bytes]) -> _Bytes:
 
 
 class _Xz:
-    """What lzma.open() gives, in bounded memory: a dictionary can be said to have 4 GiB."""
+    """As lzma.open(), in bounded memory: a file can demand a dictionary of 4 GiB."""
 
     def __init__(self, raw: IO[bytes]) -> None:
         self._raw = raw
         self._stream = _xz_stream()
 
     def read(self, size: int) -> bytes:
-        """At most so many bytes; b"" at the end. Raises lzma.LZMAError, EOFError."""
+        """Return at most `size` bytes; b"" at the end. Raises lzma.LZMAError, EOFError."""
         while True:
             if self._stream.eof:
-                # Streams may follow each other, with zeros between them. Other bytes are none.
+                # Further streams may follow, with zeros between them; all else is not data.
                 rest = self._stream.unused_data.lstrip(b"\0")
                 while len(rest) < len(_XZ) and (more := self._raw.read(_XZ_READ)):
                     rest = (rest + more).lstrip(b"\0")
@@ -128,7 +129,7 @@ def _xz_stream() -> lzma.LZMADecompressor:
 
 
 def _read(file: _Bytes, size: int) -> bytes:
-    """`size` bytes, fewer only at the end: a decompressor gives less than it is asked for."""
+    """Return `size` bytes, fewer only at the end: a decompressor may return less than requested."""
     parts = []
     while size and (part := file.read(size)):
         parts.append(part)
@@ -143,7 +144,7 @@ def _explained(path: Path) -> Iterator[None]:
     except (EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError, gzip.BadGzipFile) as error:
         text = str(error)
         raise UserError(
-            f"damaged where it is compressed: {text[:1].lower()}{text[1:]}", where=str(path)
+            f"damaged compression: {text[:1].lower()}{text[1:]}", where=str(path)
         ) from None
     except OSError as error:
         raise UserError(f"cannot read: {error.strerror or error}", where=str(path)) from None

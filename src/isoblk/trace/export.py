@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A compact trace as text that other tools read, and what of it their format cannot say."""
+"""Export a compact trace as text for other tools, and report what their format cannot express."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -34,9 +34,9 @@ _FLAGS = {FUA: "FUA", PREFLUSH: "flush first", ASYNC: "asynchronous"}
 class Target:
     """A format to write.
 
-    line: that of a record, of its fields and its number n, from 1. begin: what stands before the
-    first. ops, flags and streams: what of a record the format can say. tick: ns of which times are
-    multiples. unit: bytes of which addresses and sizes are.
+    line: of a record, from its fields and its number n, from 1. begin: text before the first. ops,
+    flags and streams: what the format can express. tick: ns, granularity of times. unit: bytes,
+    granularity of addresses and sizes.
     """
 
     name: str
@@ -51,8 +51,8 @@ class Target:
 
 @dataclass
 class Exported:
-    """What an export left out of a trace, or changed. left_out: requests, by operation. flags:
-    writes that lost one, by flag. streams: whose requests are no longer told apart."""
+    """Losses of an export. left_out: requests, by operation. flags: writes that lost a flag, by
+    flag. streams: whose requests are no longer distinguished."""
 
     records: int = 0
     left_out: dict[int, int] = field(default_factory=dict)
@@ -62,7 +62,8 @@ class Exported:
     streams: set[int] = field(default_factory=set)
 
     def losses(self, target: Target) -> list[str]:
-        """What the format could not carry of this trace, each a phrase; empty: nothing was lost."""
+        """Return what the format could not express of this trace, a phrase each; empty without
+        losses."""
         found = [f"left out, {OPS[op]}: {count:,}" for op, count in self.left_out.items()]
         found += [f"no longer {_FLAGS[flag]}: {count:,}" for flag, count in self.flags.items()]
         if self.widened:
@@ -75,10 +76,10 @@ class Exported:
 
 
 def export(source: Path, target: Target, write: Callable[[str], object]) -> Exported:
-    """Write the text, a piece at a time.
+    """Write the text in pieces.
 
     Raises:
-        UserError: not a compact trace, or the format can carry none of its requests.
+        UserError: not a compact trace, or the format can express none of its requests.
     """
     done = Exported()
     for records in read_blocks(source):
@@ -92,12 +93,12 @@ def export(source: Path, target: Target, write: Callable[[str], object]) -> Expo
         done.records += len(kept)
         write(begin + text)
     if not done.records:
-        raise UserError(f"no request that {target.name} can say", where=str(source))
+        raise UserError(f"has no request that {target.name} can express", where=str(source))
     return done
 
 
 def _kept(records: Records, target: Target, done: Exported) -> Records:
-    """The records as the format can say them."""
+    """Return the records that the format can express."""
     ops = records["op"]
     for op in set(_ALL) - set(target.ops):
         if count := int(np.count_nonzero(ops == op)):
@@ -116,11 +117,11 @@ def _kept(records: Records, target: Target, done: Exported) -> Records:
 
 
 def _widen(records: Records, unit: int, done: Exported) -> None:
-    """Let requests begin and end at multiples of `unit`."""
+    """Round requests outwards to multiples of `unit`."""
     begin: Array = records["offset"] // np.uint64(unit) * np.uint64(unit)
     end = records["offset"] + records["bytes"]
     size = -(-(end - begin).astype(np.int64) // unit) * unit
-    # The last sector below 4 GiB is as large as a request may be.
+    # A request's size is below 4 GiB.
     size = np.minimum(size, (1 << 32) - unit)
     done.widened += int(np.count_nonzero(size != records["bytes"]))
     records["offset"] = begin
@@ -128,7 +129,7 @@ def _widen(records: Records, unit: int, done: Exported) -> None:
 
 
 def _seconds(digits: int, ns: int) -> pl.Expr:
-    """A time in units of `ns` nanoseconds, with so many decimals."""
+    """Format a time in units of `ns` nanoseconds, with `digits` decimals."""
     whole = (pl.col("t") // ns).cast(pl.String)
     return pl.concat_str(whole, pl.lit("."), (pl.col("t") % ns).cast(pl.String).str.zfill(digits))
 
@@ -149,7 +150,8 @@ def _csv() -> pl.Expr:
     )
 
 
-# fio asks for a file of that name unless --replay_redirect names a device: no one's disk.
+# fio looks for a file of that name unless --replay_redirect names a device, so it must not be a
+# disk.
 _FIO_FILE = "isoblk-trace"
 
 
@@ -177,8 +179,8 @@ def _disksim() -> pl.Expr:
 
 
 def _blkparse() -> pl.Expr:
-    """Device, CPU, sequence, time, PID, action and operation as blkparse aligns them. The PID, and
-    the process's name, are the stream."""
+    """Return device, CPU, sequence, time, PID, action and operation as blkparse aligns them. The
+    PID and the process's name are the stream."""
     flush = pl.col("op") == FLUSH
     flags = pl.col("flags")
     rwbs = pl.concat_str(

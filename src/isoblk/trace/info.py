@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a compact trace holds, in one pass and bounded memory (at most about 400 MiB)."""
+"""Describe a compact trace, in one pass and bounded memory (at most about 400 MiB)."""
 
 from pathlib import Path
 
@@ -13,19 +13,19 @@ from isoblk.trace.record import FLUSH, FUA, OPS, SECOND, WRITE, Array, Floats, R
 
 BLOCK = 4096  # bytes; the unit of the footprint, or a larger power of two
 MOST_BLOCKS = 1 << 25
-SLICES = 1 << 20  # parts of the trace's time that are counted, at least SLICE_NS long
+SLICES = 1 << 20  # slices of the trace's time for counts, at least SLICE_NS long
 SLICE_NS = 1_000_000
 SCALES_NS = (10_000_000, 100_000_000, SECOND, 10 * SECOND)
 HOTTEST = (0.01, 0.05, 0.1, 0.2, 0.5)
 PERCENTILES = (1, 10, 50, 90, 99, 99.9)
-MAP_COLUMNS, MAP_ROWS = 120, 60  # of the picture of addresses over time
-_GAP_STEPS = 16  # bins of inter-arrival times for a doubling
+MAP_COLUMNS, MAP_ROWS = 120, 60  # of the figure of addresses over time
+_GAP_STEPS = 16  # bins of inter-arrival times per doubling
 _GAP_BINS = 64 * _GAP_STEPS
-_MOST_SLICED = 1 << 16  # blocks of a request that are counted one by one
+_MOST_SLICED = 1 << 16  # blocks of a request that are counted individually
 
 
 class OpInfo(msgspec.Struct, frozen=True):
-    """One operation. share: of all records. sizes: (bytes, requests), by size. percentiles:
+    """An operation. share: of all records. sizes: (bytes, requests), by size. percentiles:
     (percent, bytes)."""
 
     op: str
@@ -38,7 +38,7 @@ class OpInfo(msgspec.Struct, frozen=True):
 
 
 class StreamInfo(msgspec.Struct, frozen=True):
-    """One stream. lowest: first byte touched; end: last + 1. name: of a captured one."""
+    """A stream. lowest: first byte touched; end: last + 1. name: of a captured one."""
 
     stream: int
     records: int
@@ -49,8 +49,8 @@ class StreamInfo(msgspec.Struct, frozen=True):
 
 
 class Burst(msgspec.Struct, frozen=True):
-    """Arrivals counted in windows: variance / mean (1 for a Poisson process at every scale),
-    and the most in one / mean."""
+    """Arrivals counted in windows: variance / mean (1 for a Poisson process at every scale), and
+    the maximum of a window / mean."""
 
     window_ns: int
     dispersion: float
@@ -58,13 +58,14 @@ class Burst(msgspec.Struct, frozen=True):
 
 
 class TraceInfo(msgspec.Struct, frozen=True):
-    """What a trace holds.
+    """Statistics of a trace.
 
-    read_write: reads / writes; None without writes. sequential: share of requests that start
-    where the one before of their stream ended. footprint: bytes touched, in blocks of
-    block_bytes; written: of them, written. hot: (share of the blocks, share of the requests'
-    blocks that the hottest of them get). gaps: inter-arrival times, (percent, ns), to a
-    sixteenth of a doubling. rate: records a second in equal slices of the time.
+    read_write: reads / writes; None without writes.
+    sequential: fraction of requests that start at the end of the preceding one of their stream.
+    footprint: bytes touched, in blocks of block_bytes; written: bytes of them that were written.
+    hot: (fraction of the blocks, fraction of the accesses to the hottest of them).
+    gaps: inter-arrival times, (percent, ns), to a sixteenth of a doubling.
+    rate: records per second in equal slices of the time.
     """
 
     records: int
@@ -93,7 +94,8 @@ class TraceInfo(msgspec.Struct, frozen=True):
 
 
 def describe(path: Path) -> TraceInfo:
-    """Raises UserError: not a compact trace, or damaged, or the names of its streams are."""
+    """Return the statistics. Raises UserError: not a compact trace, or it or the names of its
+    streams are damaged."""
     header = read_header(path)
     if not header.records:
         raise UserError("the trace has no requests", where=str(path))
@@ -117,7 +119,7 @@ class _Count:
         self.block = BLOCK
         while max_end > self.block * MOST_BLOCKS:
             self.block *= 2
-        # Only the pages of these that are touched take memory.
+        # Only touched pages of these arrays take memory.
         self.touched = np.zeros(max_end // self.block + 2, np.uint32)
         self.written = np.zeros(len(self.touched), bool)
         self.gap_sum = self.gap_squares = 0.0
@@ -125,7 +127,7 @@ class _Count:
         self.slice_ns = max(SLICE_NS, -(-(span_ns + 1) // SLICES))
         slices = span_ns // self.slice_ns + 1
         self.reads = np.zeros(slices, np.int64)
-        self.writes = np.zeros(slices, np.int64)  # and all else
+        self.writes = np.zeros(slices, np.int64)  # and all other operations
         self.map = np.zeros((MAP_ROWS, MAP_COLUMNS), np.int64)
 
     def add(self, records: Records) -> None:
@@ -194,7 +196,7 @@ class _Count:
         ):
             self.touched[start : stop + 1] += 1
             self.written[start : stop + 1] |= write
-        step = 1 << 15  # requests at once, for those that span many blocks
+        step = 1 << 15  # requests per step, for those that span many blocks
         short = ~long
         first, length, is_write = first[short], length[short], is_write[short]
         for at in range(0, len(first), step):
@@ -254,7 +256,7 @@ class _Count:
         found = []
         for percent in PERCENTILES:
             bin_ = int(np.searchsorted(above, above[-1] * percent / 100))
-            # Bin 0 holds gaps of nothing, bin 1 of 1 ns.
+            # Bin 0 has gaps of 0, bin 1 of 1 ns.
             found.append((percent, 2 ** ((bin_ - 1) / _GAP_STEPS) if bin_ else 0.0))
         return found
 
@@ -276,7 +278,7 @@ class _Count:
 
 
 def _cells(values: Array, most: int, count: int) -> Array:
-    """Which of `count` equal parts of 0..most each value is in."""
+    """Return which of `count` equal parts of 0..most each value is in."""
     cells = (values.astype(np.float64) * (count / (most + 1))).astype(np.int64)
     # Beyond 2^53 the last value may be rounded up to the end.
     inside: Array = np.minimum(cells, count - 1)
@@ -301,7 +303,7 @@ def _op(name: str, sizes: dict[int, int], records: int) -> OpInfo:
 
 
 def _hot(hits: Array) -> list[tuple[float, float]]:
-    """hits: requests of each touched block, fewest first."""
+    """Return the hot curve. hits: requests of each touched block, fewest first."""
     total = int(hits.sum(dtype=np.int64))
     if not total:
         return []

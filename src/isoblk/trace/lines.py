@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Formats of lines: whole blocks of lines are parsed at once, by Polars.
+"""Formats of lines: Polars parses whole blocks of lines.
 
-A parser takes a block or refuses it as a whole. A refused block is halved until the lines
-that are to blame stand alone, so that one parser serves both speed and exact messages.
+A parser accepts a block or refuses it as a whole. A refused block is halved until the damaged lines
+are alone, so that one parser serves both speed and exact messages.
 """
 
 import re
@@ -15,15 +15,15 @@ import polars as pl
 from isoblk.trace.batch import Bad, Batch, DamagedError, ticks
 from isoblk.trace.record import READ, SECOND, WRITE, Array
 
-# A parser may keep state from block to block, but must leave it alone when it refuses one.
+# A parser may keep state between blocks, but must not change it for a refused block.
 Parser = Callable[[bytes], Batch]
 Columns = Mapping[str, pl.DataType | type[pl.DataType]]  # a line's fields, in order
 
 LONGEST_LINE = 1 << 20
 _HEAD_LINES = 200
-_SHOWN = 40  # characters of a text that is wrong
+_SHOWN = 40  # characters of wrong text that a message shows
 _SPACES = b" \t\r"
-# Text that is only looked at, not kept, need not be UTF-8; control characters separate nothing.
+# Text that is only inspected need not be UTF-8; control characters are no separators.
 _PLAIN = bytes(c if 32 <= c < 127 or c == 10 else 32 if c in (9, 13) else 63 for c in range(256))
 
 
@@ -31,8 +31,8 @@ _PLAIN = bytes(c if 32 <= c < 127 or c == 10 else 32 if c in (9, 13) else 63 for
 class Lines:
     """A format of lines.
 
-    shape: what a line holds, for messages. pattern: a whole line of it, to tell the format.
-    parser: makes a parser. header: how a first line begins that names the fields.
+    shape: of a line, for messages. pattern: of a whole line, for the detection. parser: makes a
+    parser. header: prefix of a first line that names the fields.
     """
 
     shape: str
@@ -41,7 +41,7 @@ class Lines:
     header: bytes = b""
 
     def matches(self, head: bytes) -> float:
-        """The part of the first lines that looks like this format."""
+        """Return the fraction of the first lines in this format."""
         found = first_lines(head)
         if self.header and found and found[0].startswith(self.header):
             found = found[1:] or found
@@ -49,7 +49,7 @@ class Lines:
         return hits / len(found) if found else 0.0
 
     def batches(self, blocks: Iterable[bytes], bad: Bad) -> Iterator[Batch]:
-        """The requests of a file. Raises UserError: more damaged lines than allowed."""
+        """Yield the requests of a file. Raises UserError: more damaged lines than allowed."""
         parse = self.parser()
         number = 1
         for lines in _whole_lines(blocks):
@@ -80,7 +80,7 @@ class Lines:
 
 
 def first_lines(head: bytes) -> list[bytes]:
-    """The lines of a file's first bytes that are whole and not blank; some, if many."""
+    """Return the first complete, non-blank lines of a file's first bytes."""
     lines = head.split(b"\n")
     if len(lines) > 1:
         lines.pop()
@@ -88,7 +88,7 @@ def first_lines(head: bytes) -> list[bytes]:
 
 
 def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in blocks that end with a line."""
+    """Yield the same bytes in blocks that end with a line."""
     rest = b""
     for block in blocks:
         end = block.rfind(b"\n") + 1
@@ -97,7 +97,7 @@ def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
             rest = block[end:]
         else:
             rest += block
-        if len(rest) > LONGEST_LINE:  # no text, whatever it is
+        if len(rest) > LONGEST_LINE:  # not text
             yield rest + b"\n"
             rest = b""
     if rest:
@@ -112,14 +112,17 @@ def table(
     may_be_empty: Sequence[str] = (),
     more: bool = False,
 ) -> pl.DataFrame:
-    """The wanted columns of comma-separated lines.
+    """Return the wanted columns of comma-separated lines.
 
     Args:
-        may_be_empty: of the wanted ones, those that may hold nothing (null).
+        lines: the text.
+        columns: all columns.
+        wanted: the columns to return.
+        may_be_empty: of the wanted ones, those that may be empty (null).
         more: whether further fields may follow.
 
     Raises:
-        DamagedError: a line has other fields; blank lines are passed over.
+        DamagedError: a line has other fields; blank lines are skipped.
     """
     if any(space in lines for space in _SPACES):
         lines = lines.translate(None, _SPACES)
@@ -154,7 +157,8 @@ def _read(
 
 
 def plain(lines: bytes) -> pl.Series:
-    """The lines, as printable ASCII without spaces around; other characters are '?'."""
+    """Return the lines as printable ASCII without surrounding spaces; other characters become
+    '?'."""
     text = pl.read_csv(
         lines.translate(_PLAIN),
         has_header=False,
@@ -166,14 +170,13 @@ def plain(lines: bytes) -> pl.Series:
 
 
 def groups(lines: pl.Series, pattern: str, names: Sequence[str]) -> pl.DataFrame:
-    """The pattern's groups, as text; null where a line does not match, or a group took no
-    part."""
+    """Return the pattern's groups as text; null where a line or a group does not match."""
     found = lines.str.extract_groups(pattern)
     return found.struct.rename_fields(list(names)).struct.unnest()
 
 
 def number(series: pl.Series, base: int = 10) -> Array:
-    """Whole numbers from text without nulls. Raises DamagedError: above 2^63 - 1."""
+    """Parse integers from text without nulls. Raises DamagedError: above 2^63 - 1."""
     try:
         if base == 10:
             return series.cast(pl.Int64).to_numpy()
@@ -183,9 +186,8 @@ def number(series: pl.Series, base: int = 10) -> Array:
 
 
 def decimal_times(series: pl.Series, ns: int) -> Array:
-    """Nanoseconds (int64) from decimal numbers of units of `ns` nanoseconds, as text: exact to
-    nine decimals, which a float is not. Raises DamagedError: no such number, or out of range.
-    """
+    """Parse decimal numbers in units of `ns` as nanoseconds (int64): exact to nine decimals, unlike
+    a float. Raises DamagedError: malformed or out of range."""
     found = groups(series, r"^(\d+|\d*\.\d+|\d+\.)$", ["number"])["number"]
     if found.has_nulls():
         raise DamagedError(f"the time is {shown(series, found.is_null())}: not a decimal number")
@@ -197,18 +199,18 @@ def decimal_times(series: pl.Series, ns: int) -> Array:
 
 
 def shown(series: pl.Series, where: pl.Series) -> str:
-    """The first text for which `where` holds, as a message may have it."""
+    """Return the first text for which `where` is true, shortened for a message."""
     text = str(series.filter(where)[0])
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 def exact_seconds(series: pl.Series) -> Array:
-    """Nanoseconds (int64) from seconds as Decimal with nine digits."""
+    """Convert seconds as Decimal with nine digits to nanoseconds (int64)."""
     return series.to_physical().cast(pl.Int64).to_numpy()
 
 
 def read_or_write(series: pl.Series, read: Sequence[str], write: Sequence[str]) -> Array:
-    """Operations (uint8) from words. Raises DamagedError: another word."""
+    """Convert words to operations (uint8). Raises DamagedError: another word."""
     is_read = _is_one(series, read)
     is_write = _is_one(series, write)
     if not np.all(is_read | is_write):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a trace's streams are called: a file beside a captured trace, FILE.json.
+"""The names of a captured trace's streams, in a file FILE.json next to it.
 
-The trace itself has room for numbers only, and the kernel that replays it needs no more.
+The trace itself has room for numbers only, which suffice for a replay.
 """
 
 from collections.abc import Collection
@@ -17,7 +17,7 @@ VERSION = 1
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True):
-    """Who submitted requests. name: as the kernel has it, at most 15 characters."""
+    """A submitter of requests. name: the kernel's, at most 15 characters."""
 
     pid: int
     name: str
@@ -25,7 +25,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamName(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream of a captured trace: a cgroup. weights: file -> what it said."""
+    """A stream of a captured trace: a cgroup. weights: file -> its value."""
 
     stream: int
     cgroup: str
@@ -35,11 +35,11 @@ class StreamName(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Names(msgspec.Struct, frozen=True, kw_only=True):
-    """A captured trace: where it is from, and whose its streams are.
+    """Origin of a captured trace, and the names of its streams.
 
-    begun: ISO 8601. first_ns: when the first request came, after that. size, logical_block_size:
-    of the device, bytes. cgroups: version of the hierarchy. lost: events that were not recorded.
-    parents: weights of the cgroups above those of the streams.
+    begun: ISO 8601. first_ns: time of the first request after that. size, logical_block_size: of
+    the device, bytes. cgroups: version of the hierarchy. lost: events that were not recorded.
+    parents: weights of the ancestors of the streams' cgroups.
     """
 
     version: int
@@ -60,12 +60,12 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def names_file(trace: Path) -> Path:
-    """Where the names of a trace's streams are."""
+    """Return the path of the names of a trace's streams."""
     return trace.parent / f"{trace.name}.json"
 
 
 def read_names(trace: Path) -> Names | None:
-    """The names of a trace's streams; None if it was not captured.
+    """Read the names of a trace's streams; None if it was not captured.
 
     Raises:
         UserError: the file is damaged, or cannot be read.
@@ -77,7 +77,7 @@ def read_names(trace: Path) -> Names | None:
         return None
     except OSError as error:
         raise UserError(f"cannot read: {error.strerror}", where=str(path)) from None
-    except (ValueError, RecursionError) as error:  # msgspec's are ValueErrors
+    except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
         raise UserError(
             f"damaged names of a trace's streams: {error}",
             where=str(path),
@@ -93,17 +93,17 @@ def read_names(trace: Path) -> Names | None:
 
 
 def write_names(trace: Path, names: Names) -> None:
-    """Raises UserError: it cannot be written."""
+    """Write the names. Raises UserError: the file cannot be written."""
     path = names_file(trace)
     with writing(path):
         write_atomically(path, msgspec.json.format(msgspec.json.encode(names)) + b"\n")
 
 
 def keep_names(source: Path, output: Path, streams: Collection[int]) -> None:
-    """Give a part of a trace the names that the whole has. streams: those to keep, all if empty.
+    """Copy the names of a trace to a part of it. streams: those to keep, all if empty.
 
     Raises:
-        UserError: the whole's are damaged, or the part's cannot be written.
+        UserError: the names are damaged, or cannot be written.
     """
     names = read_names(source)
     if names is None or source == output:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether a trace's times can be what they are taken for: their unit is easily mistaken."""
+"""Check whether a trace's times are plausible, because their unit is easily mistaken."""
 
 from math import log10
 
 SECOND = 1_000_000_000
 _YEAR = 366 * 86_400 * SECOND
-_FEWEST = 10  # requests that say anything
-_LEAST, _MOST = 1 / 60, 1e8  # requests a second, of a disk that is used
-_USUAL = 100.0  # in the mean of a recorded day
-# Between the units that times have.
+_FEWEST = 10  # fewest requests for a judgement
+_LEAST, _MOST = 1 / 60, 1e8  # requests per second of a disk in use
+_USUAL = 100.0  # mean of a recorded day
+# Ratios between the units of times, as powers of ten.
 _POWERS = (-9, -6, -3, 3, 6, 9)
 _WORDS = {3: "a thousand", 6: "a million", 9: "a billion"}
 _UNITS = (("years", _YEAR), ("days", 86_400 * SECOND), ("h", 3600 * SECOND), ("min", 60 * SECOND),
@@ -16,8 +16,8 @@ _UNITS = (("years", _YEAR), ("days", 86_400 * SECOND), ("h", 3600 * SECOND), ("m
 
 
 def doubt(records: int, span_ns: int) -> str | None:
-    """One line about times that no trace has: years, or fewer than a request a minute, or more
-    than 10^8 a second; and what they would be in another unit. None: they may well be right."""
+    """Return a line about implausible times: years, fewer than a request per minute, or more than
+    10^8 per second; with a better unit. None for plausible times."""
     if records < _FEWEST or not span_ns or _plausible(records, span_ns):
         return None
     text = f"{records:,} requests in {_span(span_ns)}: are the times in another unit?"
@@ -28,7 +28,7 @@ def doubt(records: int, span_ns: int) -> str | None:
     than = "longer" if best > 0 else "shorter"
     text += f" {_WORDS[abs(best)]} times {than} it would be {_span(span_ns * 10.0**best)};"
     text += " import it with --time-unit"
-    # Slower than a thousandth nobody replays.
+    # Replays are not slowed down more than a thousandfold.
     return text if best > 3 else f"{text}, or replay it with speed = {10.0**-best:g}"
 
 
@@ -37,7 +37,7 @@ def _plausible(records: int, span_ns: float) -> bool:
 
 
 def _rate(records: int, span_ns: float) -> float:
-    """Requests a second."""
+    """Return requests per second."""
     return (records - 1) * SECOND / span_ns
 
 

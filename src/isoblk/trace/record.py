@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a trace is made of: requests, in the form in which they are stored and replayed.
+"""The record of a trace: a request as it is stored and replayed.
 
-A request is one record of 24 bytes, little endian; `compact` says what a file of them is.
+A record has 24 bytes, little endian; `compact` describes the file.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ RECORD = np.dtype(
         ("bytes", "<u4"),
         ("op", "u1"),
         ("flags", "u1"),
-        ("stream", "<u2"),  # whose: a volume's number, or 0
+        ("stream", "<u2"),  # a volume's number, or 0
     ]
 )
 Records = npt.NDArray[np.void]  # of RECORD
@@ -27,9 +27,9 @@ Array = npt.NDArray[Any]
 OPS = ("read", "write", "trim", "flush")
 READ, WRITE, TRIM, FLUSH = range(len(OPS))
 # Flags, of writes.
-FUA = 1  # it is to be stable when it ends
-PREFLUSH = 2  # what ended before it is to be stable first
-ASYNC = 4  # nobody waits for it, as for what the page cache writes back
+FUA = 1  # durable when it completes
+PREFLUSH = 2  # earlier completed writes are made durable first
+ASYNC = 4  # no task waits for it, as for writeback of the page cache
 
 SECTOR = 512
 SECOND = 1_000_000_000
@@ -39,18 +39,18 @@ MOST_STREAMS = 1 << 16
 
 
 def empty() -> Records:
-    """No records."""
+    """Return no records."""
     return np.empty(0, RECORD)
 
 
 def ends(records: Records) -> Array:
-    """The byte after each request's last."""
+    """Return the byte after each request's last."""
     end: Array = records["offset"] + records["bytes"]
     return end
 
 
 def write_flags(op: Array, fua: Array, preflush: Array, sync: Array) -> Array:
-    """A record's flags, which only writes have, from what each request is."""
+    """Return a record's flags, which only writes have."""
     flags = fua * np.uint8(FUA) + preflush * np.uint8(PREFLUSH) + ~sync * np.uint8(ASYNC)
     found: Array = np.where(op == WRITE, flags, 0).astype(np.uint8)
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From what a user calls a trace to a compact file, made once and kept in the cache."""
+"""Resolve a user's name of a trace to a compact file, which is made once and kept in the cache."""
 
 import hashlib
 import os
@@ -14,28 +14,28 @@ from isoblk.trace.decompress import refuse_empty
 from isoblk.trace.names import read_names
 
 TRACES_VARIABLE = "ISOBLK_TRACES"
-# Part of the cache's keys: to be raised when the importers make other traces of the same files.
+# Part of the cache's keys: increment it if a change to the importers changes their output.
 IMPORT_VERSION = 4
 STREAM_VERSION = 1
 _FEW = 8  # streams that are named in an error
 
 
 def stand_ins() -> list[str]:
-    """Names that a stand-in, or the user's own file of that name, answers to."""
+    """Return the names of all stand-ins, which a user's own file may replace."""
     return sorted(path.stem for path in paths.stand_ins_dir().glob("*.toml"))
 
 
 def resolve(name_or_path: str | Path, time_unit: str | None = None) -> Path:
-    """The compact file of a trace.
+    """Return the compact file of a trace.
 
     Args:
-        name_or_path: a compact file, which is the answer; a file of any known format, which
-            is imported; a recipe (.toml), from which a trace is made; or a stand-in's name:
-            the file NAME.* in $ISOBLK_TRACES if there is one, else the stand-in.
-        time_unit: as import_trace() has it.
+        name_or_path: a compact file, which is returned; a file of any known format, which is
+            imported; a recipe (.toml), from which a trace is made; or a stand-in's name: the file
+            NAME.* in $ISOBLK_TRACES if there is one, else the stand-in.
+        time_unit: as of import_trace().
 
     Raises:
-        UserError: no such file or name, several files NAME.*, or it cannot be imported.
+        UserError: no such file or name, several files NAME.*, or the import failed.
     """
     path = source_file(name_or_path)
     if not path.is_file():
@@ -46,15 +46,15 @@ def resolve(name_or_path: str | Path, time_unit: str | None = None) -> Path:
 
 
 def source_file(name_or_path: str | Path) -> Path:
-    """The file that a trace comes from: as named, or what a stand-in's name leads to. Raises as
-    resolve(), but for a file that is not there."""
+    """Return the source of a trace: the given file, or that of a stand-in's name. Raises as
+    resolve(), except for a missing file."""
     if isinstance(name_or_path, str) and name_or_path in stand_ins():
         return own_file(name_or_path) or _recipe(name_or_path)
     return Path(name_or_path)
 
 
 def one_stream(trace: Path, stream: int) -> Path:
-    """The compact file of one stream of a compact file, in which requests keep their times.
+    """Return the compact file of one stream of a compact file, whose requests keep their times.
 
     Raises:
         UserError: the trace has no such stream, or cannot be read.
@@ -75,26 +75,27 @@ def one_stream(trace: Path, stream: int) -> Path:
 
 
 def is_stand_in(name_or_path: str | Path) -> bool:
-    """Whether that is a stand-in, and not the user's own file. Raises as resolve()."""
+    """Return whether the name means a stand-in, not the user's own file. Raises as resolve()."""
     return name_or_path in stand_ins() and own_file(str(name_or_path)) is None
 
 
 def title(name_or_path: str | Path) -> str:
-    """What to call the trace in print: a stand-in is said to be one. Raises as resolve()."""
+    """Return the trace's name for print, which states that a stand-in is one. Raises as
+    resolve()."""
     if is_stand_in(name_or_path):
         return f"{name_or_path} (stand-in)"
     return printable(Path(name_or_path).name)
 
 
 def own_file(name: str) -> Path | None:
-    """The user's file for a stand-in's name. Raises UserError: several."""
+    """Return the user's file for a stand-in's name. Raises UserError: there are several."""
     directory = os.environ.get(TRACES_VARIABLE)
     if not directory:
         return None
     found = sorted(path for path in Path(directory).glob(f"{name}.*") if path.is_file())
     if len(found) > 1:
         raise UserError(
-            f"several traces called {name}: {', '.join(path.name for path in found)}",
+            f"several traces are named {name}: {', '.join(path.name for path in found)}",
             where=directory,
             next=f"keep one; isoblk trace import FILE... -o {name}{compact.SUFFIX} joins them",
         )
@@ -116,7 +117,9 @@ def _of_file(path: Path, time_unit: str | None) -> Path:
         is_compact = compact.is_compact(path)
         if time_unit and (made or is_compact):
             raise UserError(
-                "its times are in ns", where=str(path), next="import the original with --time-unit"
+                "the times of a compact trace are in ns",
+                where=str(path),
+                next="import the original with --time-unit",
             )
         if is_compact:
             compact.read_header(path)
@@ -143,7 +146,8 @@ def _content(path: Path) -> str:
 
 
 def _cached(content: str, how: str) -> Path:
-    """Where a trace is kept that was made in some way from a file with that content."""
+    """Return the path in the cache of a trace that was made in a certain way from a file with that
+    content."""
     directory = paths.cache_dir() / "traces"
     try:
         directory.mkdir(parents=True, exist_ok=True)

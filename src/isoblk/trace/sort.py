@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Records in the order of their times, in bounded memory.
+"""Sort records by time in bounded memory.
 
-Most traces are sorted, or nearly: requests recorded at their end, or by several CPUs, are off
-by little. So the last WINDOW records are held back and sorted with those that come. What is
-out of order by more begins a new run in the file, and the runs are merged at the end. Equal
-times keep the order in which they came, but for those that are cut apart by a merge.
+Most traces are nearly sorted: requests that are recorded at their end, or by several CPUs, are
+slightly out of order. The last WINDOW records are therefore held back and sorted with the next
+ones. A record that is further out of order begins a new run in the file, and the runs are merged at
+the end. Records with equal times keep their order, except across runs.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ MERGED_AT_ONCE = 1 << 20  # records of all runs together: 24 MiB
 
 @dataclass
 class Run:
-    """Records start..stop of the file are sorted. first, last: their times."""
+    """Sorted records start..stop of the file. first, last: their times."""
 
     start: int
     stop: int
@@ -30,7 +30,7 @@ class Run:
 
 
 class Sorter:
-    """Writes records into a file, as few sorted runs."""
+    """Write records to a file in few sorted runs."""
 
     def __init__(self, file: IO[bytes], window: int = WINDOW) -> None:
         self._file = file
@@ -39,14 +39,14 @@ class Sorter:
         self.runs: list[Run] = []
 
     def add(self, records: Records) -> None:
-        """Take some more."""
+        """Add records."""
         together = by_time(np.concatenate([self._held, records]))
         out = max(0, len(together) - self._window)
         self._write(together[:out])
         self._held = together[out:]
 
     def finish(self) -> list[Run]:
-        """The runs, every record written."""
+        """Write all remaining records, and return the runs."""
         self._write(self._held)
         self._held = empty()
         return self.runs
@@ -65,7 +65,7 @@ class Sorter:
 
 
 def by_time(records: Records) -> Records:
-    """Sorted, equal times in the order in which they are."""
+    """Sort by time; stable."""
     time: Array = records["t"]
     if np.all(time[1:] >= time[:-1]):
         return records
@@ -73,20 +73,21 @@ def by_time(records: Records) -> Records:
 
 
 def merge(file: IO[bytes], runs: list[Run], at_once: int = MERGED_AT_ONCE) -> Iterator[Records]:
-    """All records of the runs, sorted.
+    """Yield all records of the runs, sorted.
 
     Args:
-        file: what a Sorter wrote.
-        at_once: records in memory; at least 1024 of a run.
+        file: written by a Sorter.
+        runs: its runs.
+        at_once: records in memory; at least 1024 per run.
     """
     waiting = sorted(runs, key=lambda run: run.first, reverse=True)
-    # A run lies in memory only from its first time to its last.
+    # A run is in memory only from its first time to its last.
     block = max(1024, at_once // max(1, _most_overlapping(runs)))
     open_runs: list[_Reader] = []
     while waiting or open_runs:
         if not open_runs:
             open_runs.append(_Reader(file, waiting.pop(), block))
-        # Whatever starts up to here is in memory, or in a run that is not open yet.
+        # All records up to this time are in memory, or in a run that is not open yet.
         until = min(reader.last for reader in open_runs)
         while waiting and waiting[-1].first <= until:
             reader = _Reader(file, waiting.pop(), block)
@@ -99,7 +100,7 @@ def merge(file: IO[bytes], runs: list[Run], at_once: int = MERGED_AT_ONCE) -> It
 
 
 def _most_overlapping(runs: list[Run]) -> int:
-    """How many runs hold one time, at most."""
+    """Return the largest number of runs that cover one time."""
     starts = sorted(run.first for run in runs)
     stops = sorted(run.last for run in runs)
     most = now = ended = 0
@@ -130,7 +131,7 @@ class _Reader:
         return not len(self._records)
 
     def take(self, until: int) -> Records:
-        """The records in memory whose time is at most `until`."""
+        """Return the records in memory whose time is at most `until`."""
         count = int(np.searchsorted(self._records["t"], np.uint64(until), side="right"))
         taken, self._records = self._records[:count], self._records[count:]
         if self.empty:

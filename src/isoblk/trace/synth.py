@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Traces with stated statistics, from a small TOML file, which docs/guides/traces.md describes.
+"""Make traces with given statistics from a small TOML file; see docs/guides/traces.md.
 
-The same file gives the same trace: all is drawn, by inversion, from one generator's uniform
+The same file gives the same trace: all values are drawn, by inversion, from one generator's uniform
 numbers (PCG64), CHUNK requests at a time.
 """
 
@@ -32,8 +32,8 @@ from isoblk.trace.record import (
     Records,
 )
 
-VERSION = 1  # counts changes that make other traces of the same files
-CHUNK = 1 << 18  # requests drawn at once; sequential runs end with one
+VERSION = 1  # increment it if a change alters the traces of existing files
+CHUNK = 1 << 18  # requests per draw; sequential runs end with one
 MOST_REQUESTS = 10**10
 MOST_LEAVES = 1 << 20  # of the b-model
 MOST_PERIODS = 10**7
@@ -41,11 +41,13 @@ _SCATTER = 2_654_435_761  # a prime near 2^32 / golden ratio: spreads ranks over
 
 
 class Arrival(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When requests come.
+    """Arrival process of requests.
 
-    poisson: independently. bmodel: halves of every interval get `bias` and 1 - bias of its
-    requests, down to `leaf` (Wang et al., ICDE 2002; 0.5 is even). onoff: periods, of
-    exponential length with means `on` and `off`; requests come in the first only.
+    poisson: independent arrivals.
+    bmodel: halves of every interval get `bias` and 1 - bias of its requests, down to `leaf` (Wang
+    et al., ICDE 2002; 0.5 is even).
+    onoff: periods of exponential length with means `on` and `off`; requests arrive only in the
+    first.
     """
 
     model: Literal["poisson", "bmodel", "onoff"] = "poisson"
@@ -63,12 +65,13 @@ class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where requests go.
+    """Addresses of requests.
 
-    footprint: the address range. align: of a run's first byte. model: uniform; zipf, block
-    k of all being hit in proportion to k^-theta; hot, where `hot` = [part of the blocks, part
-    of the requests that go there]. sequential: the chance that a request starts where the one
-    before of its stream ended. streams: how many, with equal chances.
+    footprint: the address range. align: of a run's first byte.
+    model: uniform; zipf, where block k is accessed in proportion to k^-theta; hot, where `hot` =
+    [fraction of the blocks, fraction of the requests to them].
+    sequential: probability that a request starts at the end of the preceding one of its stream.
+    streams: their number, with equal probabilities.
     """
 
     footprint: str
@@ -81,7 +84,7 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A trace to be made. rate: requests a second, in the mean. read: part of the requests."""
+    """A trace to make. rate: mean requests per second. read: fraction of the requests."""
 
     title: str
     duration: str
@@ -95,12 +98,12 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_recipe(path: Path) -> Recipe:
-    """A recipe, checked. Raises UserError: names file and field."""
+    """Read and check a recipe. Raises UserError: names file and field."""
     text = read_text(path, "the recipe")
     try:
         recipe = msgspec.convert(toml.parse(text), Recipe)
         _Plan(recipe)
-    except ValueError as error:  # tomllib's and msgspec's are ValueErrors
+    except ValueError as error:  # errors of tomllib and msgspec are ValueErrors
         cause = str(error)
         raise UserError(cause[:1].lower() + cause[1:], where=str(path)) from None
     return recipe
@@ -169,7 +172,7 @@ class _Plan:
             raise ValueError(f"arrival.on: more than {MOST_PERIODS} periods in the duration")
 
     def chunks(self) -> Iterator[Records]:
-        """The trace's records."""
+        """Yield the trace's records."""
         begin = None
         for time in self._times():
             if begin is None:
@@ -180,8 +183,8 @@ class _Plan:
             yield records
 
     def _times(self) -> Iterator[Ints]:
-        """Sorted, in chunks. They are drawn as a Poisson process in a time of its own, which
-        passes at a varying speed."""
+        """Yield sorted times in chunks, drawn as a Poisson process in its own time, which passes at
+        a varying speed."""
         clock, there = self._clock()
         passed = 0.0
         mean = clock[-1] / self.requests
@@ -189,13 +192,14 @@ class _Plan:
             count = min(CHUNK, self.requests - start)
             at = passed + np.cumsum(-np.log1p(-self.random.random(count)) * mean)
             passed = float(at[-1])
-            # The last ones may come a little late: time then goes on at the mean speed.
+            # The last requests may be after the end of the clock: time then continues at the mean
+            # speed.
             late = np.maximum(at - clock[-1], 0) * (there[-1] / clock[-1])
             yield (np.interp(at, clock, there) + late).astype(np.int64)
 
     def _clock(self) -> tuple[Floats, Floats]:
-        """The process's own time, and the trace's in ns, at points between which speed is
-        constant."""
+        """Return the process's own time, and the trace's in ns, at points between which the speed
+        is constant."""
         model = self.recipe.arrival.model
         if model == "bmodel":
             weights = np.ones(1)
@@ -220,7 +224,7 @@ class _Plan:
         return np.array([0.0, 1.0]), np.array([0.0, float(self.duration)])
 
     def _fill(self, records: Records) -> None:
-        """All but the times."""
+        """Set all fields except the times."""
         space, count = self.recipe.space, len(records)
         is_read = self.random.random(count) < self.recipe.read
         records["op"] = np.where(is_read, READ, WRITE)
@@ -229,7 +233,7 @@ class _Plan:
             is_read, _drawn(self.sizes[READ], u), _drawn(self.sizes[WRITE], u)
         )
         stream = (self.random.random(count) * space.streams).astype(np.int64)
-        # One stream is none.
+        # A single stream has number 0.
         records["stream"] = stream + 1 if space.streams > 1 else 0
         starts = self._placed(count) * self.align
         follows = self.random.random(count) < space.sequential
@@ -247,7 +251,7 @@ class _Plan:
         records["offset"] = offset
 
     def _placed(self, count: int) -> Ints:
-        """Blocks in which runs start."""
+        """Return the blocks in which runs start."""
         space, u = self.recipe.space, self.random.random(count)
         n = self.blocks
         if space.model == "zipf":
@@ -264,8 +268,8 @@ class _Plan:
         ranks: Ints = np.clip(rank.astype(np.int64), 0, n - 1)
         if space.model == "uniform":
             return ranks
-        # Neighbours in rank lie apart, each in a place of its own: the factor shares none
-        # with n.
+        # Neighbours in rank are far apart. The mapping is a permutation, because the factor is
+        # coprime to n.
         factor = _SCATTER % n or 1
         while math.gcd(factor, n) != 1:
             factor += 1
@@ -273,7 +277,8 @@ class _Plan:
         return scattered
 
     def _in_runs(self, starts: Ints, sizes: Ints, follows: Array, stream: Ints) -> Ints:
-        """Addresses of requests ordered by stream, of which some follow the one before."""
+        """Return addresses of requests ordered by stream, of which some continue the preceding
+        one."""
         follows = follows.copy()
         follows[0] = False
         follows[1:] &= stream[1:] == stream[:-1]
@@ -281,7 +286,7 @@ class _Plan:
         heads = np.flatnonzero(~follows)
         run = np.cumsum(~follows) - 1
         offset = starts[heads][run] + before - before[heads][run]
-        # A run that passes the end goes on at the beginning.
+        # A run that passes the end continues at the beginning.
         wrapped: Ints = np.where(
             offset + sizes > self.footprint, offset % (self.footprint - sizes), offset
         )
@@ -295,7 +300,7 @@ def _drawn(split: tuple[Ints, Floats], u: Floats) -> Ints:
 
 
 def _split(field: str, text: str) -> tuple[Ints, Floats]:
-    """Sizes, and where each ends in 0..1, but for the last."""
+    """Return sizes, and the end of each one's part of 0..1, except the last."""
     sizes, weights = [], []
     for item in text.split(":"):
         size, _, weight = item.partition("/")

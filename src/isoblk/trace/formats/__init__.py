@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The trace formats, one module each, and which of them a file has."""
+"""The trace formats, a module each, and their detection."""
 
 from pathlib import Path
 
@@ -47,20 +47,20 @@ NAMES = " ".join(FORMATS)
 
 
 def by_name(name: str) -> Format:
-    """Raises UserError: no such format."""
+    """Return a format by its name. Raises UserError: it is unknown."""
     if name not in FORMATS:
         raise UserError(f"unknown trace format {name!r}", next=f"formats: {NAMES}")
     return FORMATS[name]
 
 
 def detect(head: bytes, path: Path) -> Format:
-    """The format of a file that begins with `head`. Raises UserError: none fits."""
+    """Return the format of a file that begins with `head`. Raises UserError: it is unknown."""
     scores = {name: one.matches(head) for name, one in FORMATS.items()}
     best = max(scores, key=lambda name: scores[name])
     if scores[best] < 0.5:
         raise UserError(
-            "no known trace format",
+            "unknown trace format",
             where=str(path),
-            next=f"name its --columns, or its --format: {NAMES}",
+            next=f"set --columns, or --format to one of: {NAMES}",
         )
     return FORMATS[best]

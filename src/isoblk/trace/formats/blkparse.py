@@ -3,12 +3,11 @@
 
     8,0    3   11   0.009507758   697  Q   W 223490 + 8 [kjournald]
 
-Device, CPU, sequence, seconds, PID, action, operation, sector + sectors. The requests are
-the queued ones (Q), as applications send them; a trace whose first lines have none (blktrace
--a issue) gives the issued ones (D). The operation's letters: R, W, D (discard) and, before
-them, F for a flush first; F after W is FUA, S further on synchronous. Other actions, messages and
-the closing summary are passed over.
-Source: blkparse(1).
+Device, CPU, sequence, seconds, PID, action, operation, sector + sectors. The requests are the
+queued ones (Q), as applications send them; if the first lines have none (blktrace -a issue), the
+issued ones (D). Letters of the operation: R, W, D (discard) and, before them, F for a preceding
+flush; F after W is FUA, a later S synchronous. Other actions, messages and the closing summary are
+skipped. Source: blkparse(1).
 """
 
 import re
@@ -55,7 +54,7 @@ def _parser() -> Parser:
         batch = make_batch(
             ticks(number(picked["s"]), SECOND) + number(picked["ns"]),
             sectors(number(picked["sector"].fill_null("0"))),
-            np.where(known, size, 0),  # of nothing: left out
+            np.where(known, size, 0),  # 0 bytes: left out
             op,
             volume=number(picked["major"]) << 20 | number(picked["minor"]),
             flags=write_flags(

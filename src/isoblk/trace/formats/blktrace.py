@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""blktrace's binary files, one a CPU: import them all together.
+"""blktrace's binary files, one per CPU: import them all together.
 
-Records of 48 bytes, in the byte order of the traced machine, each followed by data of its
-own length (the cgroup's id, for one): u32 magic and version, sequence; u64 ns, sector; u32
-bytes, action, PID, device, CPU; u16 error, length of the data. The requests are the queued
-ones, as applications send them; a trace whose first block has none (blktrace -a issue) gives
-the issued ones.
-Source: linux/blktrace_api.h.
+Records of 48 bytes, in the byte order of the traced machine, each followed by data of its own
+length (such as the cgroup's id): u32 magic and version, sequence; u64 ns, sector; u32 bytes,
+action, PID, device, CPU; u16 error, length of the data. The requests are the queued ones, as
+applications send them; if the first block has none (blktrace -a issue), the issued ones. Source:
+linux/blktrace_api.h.
 """
 
 import struct
@@ -71,7 +70,7 @@ def _parse(records: Array, event: int) -> Batch:
 
 
 def decode(action: Array, size: Array) -> tuple[Array, Array]:
-    """(operation, flags) as in a record, of actions and their bytes."""
+    """Return (operation, flags) as in a record, of actions and their bytes."""
     flush = action & FLUSH_BIT != 0
     op = np.select(
         [flush & (size == 0), action & DISCARD != 0, action & WRITE_BIT != 0],
@@ -109,7 +108,7 @@ def _batches(blocks: Iterable[bytes], bad: Bad) -> Iterator[Batch]:
 
 
 def _event(records: Array) -> int:
-    """What to take for a request; 0 if these records do not tell."""
+    """Return the action that counts as a request; 0 if these records have neither."""
     actions = set(np.unique(records["action"] & 0xFF).tolist())
     return QUEUE if QUEUE in actions else _ISSUE if _ISSUE in actions else 0
 
@@ -123,8 +122,8 @@ def _one_by_one(records: Array, event: int, number: int, at: int, bad: Bad) -> I
 
 
 def _spans(data: bytes, order: str) -> Iterator[tuple[int, Array | None, int]]:
-    """(first byte, records, bytes) of runs of records with data of one length; None where
-    none begins, up to the next that does. What is left at the end is not complete."""
+    """Yield (first byte, records, bytes) of runs of records with data of one length. records is
+    None for bytes without a record, up to the next one. Bytes left at the end are incomplete."""
     at = 0
     magic = struct.pack(order + "I", _MAGIC)
     while at + _SIZE <= len(data):
@@ -144,7 +143,7 @@ def _spans(data: bytes, order: str) -> Iterator[tuple[int, Array | None, int]]:
 
 
 def _run(data: bytes, at: int, order: str, pdu: int) -> Array:
-    """As many records with `pdu` bytes of data as follow each other from `at`."""
+    """Return the consecutive records with `pdu` bytes of data from `at`."""
     record = np.dtype(
         {
             "names": [name for name, _ in _FIELDS],
@@ -165,14 +164,14 @@ def _run(data: bytes, at: int, order: str, pdu: int) -> Array:
 
 
 def records_of(data: bytes) -> tuple[Array, Array, bytes]:
-    """The whole records of a piece of a file, little endian, and where the data of each begin; what
-    is left at the end is the beginning of the next."""
+    """Return the complete records of a piece of a file, little endian, the offset of each one's
+    data, and the incomplete rest."""
     words = np.frombuffer(data, "<u8", len(data) // 8)
     # Records of requests, and of names, have multiples of 8 bytes.
     at = np.flatnonzero(words & np.uint64(0xFFFFFFFF) == _MAGIC) * 8
     at = at[at + _SIZE <= len(data)]
     after = at + _SIZE + _lengths(data, at)
-    # Each begins where the one before ended, and the last where nothing whole can follow.
+    # Each must begin at the end of the one before, and after the last no complete one can follow.
     begins, ends = np.append(at, len(data)), np.append(0, after)
     whole = len(at) if not len(at) or after[-1] <= len(data) else len(at) - 1
     if (begins[:whole] != ends[:whole]).any() or begins[whole] - ends[whole] >= _SIZE:
@@ -193,7 +192,7 @@ def _lengths(data: bytes, at: Array) -> Array:
 
 
 def _walk(data: bytes) -> Array:
-    """Where records begin, one after the other; what is none is passed over."""
+    """Return the offsets of consecutive records; other bytes are skipped."""
     magic = struct.pack("<I", _MAGIC)
     found = []
     at = 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tables of requests whose columns a user names, and the one that isoblk itself exports.
+"""Tables of requests with columns that the user names, and the table that isoblk exports.
 
-A line is a request; a separator stands between its fields, which may be in double quotes. The
-first line may name the columns. Nothing is guessed that could be meant in two ways.
+A line is a request; a separator is between its fields, which may be in double quotes. The first
+line may name the columns. Ambiguous tables are errors.
 """
 
 import codecs
@@ -24,7 +24,7 @@ from isoblk.trace.lines import Lines, decimal_times, number, shown
 from isoblk.trace.record import ASYNC, FLUSH, FUA, OPS, PREFLUSH, READ, SECTOR, TRIM, WRITE, Array
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "space": " "}
-# What a column can hold. A volume is an address space of its own, a stream is not.
+# Roles of columns. A volume has its own address space, a stream has not.
 _NEEDED = ("time", "op", "offset", "size")
 _ROLES = (*_NEEDED, "volume", "stream", "flags")
 _UNUSED = "-"
@@ -47,13 +47,15 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a table are.
+    """The columns of a table.
 
-    places: role to the name or the position (from 1) of its column. in_order: the roles in the
-    order of the columns, if that is all that is known; a header that has all of these names counts
-    more. time_ns, offset_bytes, size_bytes: what one of them counts. separator: None: told from the
-    first line. ops: further spellings of operations, in lower case. only: a column, and what it
-    has to hold; other lines are left out.
+    places: role to the name or the position (from 1) of its column.
+    in_order: the roles in the order of the columns, if only that is known; a header with all of
+    these names takes precedence.
+    time_ns, offset_bytes, size_bytes: units of the values.
+    separator: None to detect it from the first line.
+    ops: further spellings of operations, in lower case.
+    only: a column and its required value; other lines are left out.
     """
 
     places: Mapping[str, str]
@@ -67,8 +69,8 @@ class Columns:
 
 
 def parse_columns(text: str) -> tuple[dict[str, str], tuple[str, ...]]:
-    """`places` and `in_order` of Columns, from what a user writes: "time,op,offset,size", with "-"
-    for a column that is not used, or "time=ts,op=4,offset=lba,size=5".
+    """Parse --columns into `places` and `in_order` of Columns: "time,op,offset,size", with "-" for
+    an unused column, or "time=ts,op=4,offset=lba,size=5".
 
     Raises:
         UserError: a role is unknown, named twice or missing.
@@ -101,14 +103,14 @@ def _wrong(text: str, cause: str) -> UserError:
 
 
 def parse_ops(text: str) -> dict[str, int]:
-    """Spellings of operations: "0=read,1=write". Raises UserError: it is not that."""
+    """Parse spellings of operations: "0=read,1=write". Raises UserError: malformed."""
     found: dict[str, int] = {}
     for item in text.split(","):
         word, _, op = item.rpartition("=")
         word = word.strip().lower()
         if not word or op.strip() not in OPS or word in found:
             raise UserError(
-                f"--ops {text}: not spellings of operations",
+                f"--ops {text}: malformed spellings of operations",
                 next=f"write them as 0=read,1=write, with {', '.join(OPS)}",
             )
         found[word] = OPS.index(op.strip())
@@ -117,8 +119,8 @@ def parse_ops(text: str) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Layout:
-    """A file's form. at: where each role's column is, from 0. only: that of Columns.only. header:
-    the first line if it names the columns, else nothing."""
+    """A file's layout. at: index of each role's column. only: that of Columns.only. header: the
+    first line if it names the columns, else empty."""
 
     separator: str
     width: int
@@ -128,7 +130,7 @@ class _Layout:
 
 
 def _layout(columns: Columns, line: bytes, path: Path) -> _Layout:
-    """Raises UserError: the first line does not tell."""
+    """Return the layout from the first line. Raises UserError: it is ambiguous."""
     where = f"{path}:1"
     text = line.decode("utf-8", "replace").strip(" \r")
     if not text.strip():
@@ -138,7 +140,7 @@ def _layout(columns: Columns, line: bytes, path: Path) -> _Layout:
         fields = _split(text, separator)
     except csv.Error as error:
         raise UserError(
-            f"not the first line of a table: {error}",
+            f"malformed first line of a table: {error}",
             where=where,
             next="is each request a line that ends in a newline?",
         ) from None
@@ -153,7 +155,7 @@ def _layout(columns: Columns, line: bytes, path: Path) -> _Layout:
     in_order = columns.in_order
     if in_order and not header.has_all(in_order):
         at = {role: i for i, role in enumerate(in_order) if role != _UNUSED}
-        if not any(map(_is_number, fields)):  # names, and not all of ours
+        if not any(map(_is_number, fields)):  # names, but not all that are needed
             for place in columns.places.values():
                 header.find(place)
         if width != len(in_order):
@@ -165,9 +167,9 @@ def _layout(columns: Columns, line: bytes, path: Path) -> _Layout:
         named = False
         if not all(_is_number(fields[at[role]]) for role in ("time", "offset")):
             raise UserError(
-                f"not a request, nor the names that --columns has: {_few(fields)}",
+                f"neither a request nor the names of --columns: {_few(fields)}",
                 where=where,
-                next="say which is which: --columns time=NAME,op=NAME,...",
+                next="name each column: --columns time=NAME,op=NAME,...",
             )
     else:
         at = {role: header.find(place) for role, place in columns.places.items()}
@@ -177,7 +179,7 @@ def _layout(columns: Columns, line: bytes, path: Path) -> _Layout:
     only = None if columns.only is None else header.find(columns.only[0])
     named = named or (columns.only is not None and not _is_position(columns.only[0]))
     if len(set(at.values())) < len(at):
-        raise UserError("two of --columns are one column", where=where)
+        raise UserError("two roles of --columns have the same column", where=where)
     return _Layout(separator, width, at, only, line if named else b"")
 
 
@@ -192,11 +194,12 @@ class _Header:
         return all(name in self.fields for name in names if name != _UNUSED)
 
     def find(self, place: str) -> int:
-        """The column with that name, or at that position. Raises UserError: there is not one."""
+        """Return the index of the column with that name or position. Raises UserError: it does not
+        exist or is ambiguous."""
         if _is_position(place):
             if len(place) > len(str(_MOST_COLUMNS)) or not 1 <= int(place) <= len(self.fields):
                 raise UserError(
-                    f"no column {place}: there are {len(self.fields)}", where=self.where
+                    f"no column {place}: the table has {len(self.fields)}", where=self.where
                 )
             return int(place) - 1
         count = self.fields.count(place.lower())
@@ -232,7 +235,7 @@ def _is_number(text: str) -> bool:
 
 
 def _split(line: str, separator: str) -> list[str]:
-    """The fields of a first line, which may be a comment."""
+    """Split a first line, which may be a comment, into fields."""
     line = line.lstrip("#").strip(" ")
     if separator == " ":
         return line.replace('"', "").split()
@@ -240,7 +243,7 @@ def _split(line: str, separator: str) -> list[str]:
 
 
 def _fields(lines: bytes, layout: _Layout) -> pl.DataFrame:
-    """The fields of all lines, as text, in columns "0", "1", ... Raises DamagedError."""
+    """Return the fields of all lines as text, in columns "0", "1", ... Raises DamagedError."""
     separator = layout.separator
     text = pl.Series(lines.decode("utf-8", "replace").split("\n"), dtype=pl.String)
     text = text.str.strip_chars(" \r" if separator == "\t" else None)
@@ -260,7 +263,7 @@ def _fields(lines: bytes, layout: _Layout) -> pl.DataFrame:
 
 
 def _quoted(lines: list[str], layout: _Layout) -> list[list[str]]:
-    """As _fields(), a line at a time, where separators may stand in quotes."""
+    """Split as _fields(), line by line, for separators within quotes."""
     rows = []
     for line in lines:
         try:
@@ -301,7 +304,7 @@ def _parse(lines: bytes, columns: Columns, layout: _Layout) -> Batch:
 
 
 def _or_zero(series: pl.Series, is_flush: pl.Series) -> pl.Series:
-    """A flush has no address, and need not say so."""
+    """Fill the empty address of a flush with zero."""
     empty = is_flush & (series == "")
     return pl.select(pl.when(empty).then(pl.lit("0")).otherwise(series)).to_series()
 
@@ -319,7 +322,7 @@ def _operations(series: pl.Series, more: Mapping[str, int]) -> Array:
     unknown = found.is_null()
     if unknown.any():
         raise DamagedError(
-            f"which operation is {shown(series, unknown)}? Say it with --ops, as in 0=read,1=write"
+            f"unknown operation {shown(series, unknown)}; define it with --ops, as 0=read,1=write"
         )
     return found.to_numpy()
 
@@ -350,7 +353,7 @@ def _batches(columns: Columns, blocks: Iterable[bytes], bad: Bad) -> Iterator[Ba
 
 
 def table(columns: Columns) -> Format:
-    """The format of tables with these columns."""
+    """Return the format of tables with these columns."""
     return Format(
         FORMAT.name,
         FORMAT.title,
@@ -360,7 +363,7 @@ def table(columns: Columns) -> Format:
     )
 
 
-# What isoblk exports, and knows again.
+# The header of isoblk's exports, for their detection.
 HEADER = "time_ns,op,offset,size,stream,flags"
 _OWN = Columns(
     {"time": "time_ns", **{name: name for name in ("op", "offset", "size", "stream", "flags")}},
@@ -374,7 +377,7 @@ def _own(blocks: Iterable[bytes], bad: Bad) -> Iterator[Batch]:
     first = next(rest, b"")
     if not _matches(first):
         raise UserError(
-            "the columns are not those that isoblk exports",
+            "the columns differ from those of isoblk's exports",
             where=f"{bad.path}:1",
             next="name them: --columns time,op,offset,size --time-unit us",
         )
@@ -389,12 +392,14 @@ FORMAT = Format("csv", "isoblk's CSV, or columns that are named", _matches, _own
 
 
 def unit_bytes(option: str, text: str) -> int:
-    """What a unit of addresses or sizes counts: "byte", "sector" or a size. Raises UserError."""
+    """Parse a unit of addresses or sizes: "byte", "sector" or a size. Raises UserError."""
     named = {"byte": 1, "sector": SECTOR}
     try:
         size = named[text] if text in named else parse_size(text)
     except ValueError:
         size = 0
     if not 1 <= size <= 1 << 30:
-        raise UserError(f"{option} {text}: no unit", next="write byte, sector, or a size as 4k")
+        raise UserError(
+            f"{option} {text}: unknown unit", next="write byte, sector, or a size as 4k"
+        )
     return size

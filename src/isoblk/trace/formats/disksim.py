@@ -43,17 +43,17 @@ def _lines(ns: int) -> Lines:
 
 
 def batches(ns: int) -> Batches:
-    """The requests of a file whose times count so many ns."""
+    """Return the function that reads a file whose times are in units of `ns`."""
     return _lines(ns).batches
 
 
 def matches(head: bytes) -> float:
-    """The part of the first lines that has these fields."""
+    """Return the fraction of the first lines with these fields."""
     return _lines(1).matches(head)
 
 
 def whole_times(head: bytes) -> bool:
-    """Whether no time of the first lines has a fraction."""
+    """Return whether all times of the first lines are integers."""
     lines = first_lines(head)
     return bool(lines) and all(b"." not in (line.split() or [b"."])[0] for line in lines)
 
@@ -61,7 +61,7 @@ def whole_times(head: bytes) -> bool:
 FORMAT = Format(
     "disksim",
     "DiskSim ASCII",
-    # Without fractions it is MQSim's rather.
+    # Without fractions it is rather MQSim's.
     lambda head: matches(head) * (0.9 if whole_times(head) else 1),
     batches(1_000_000),
     batches,

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Microsoft production servers (SNIA IOTTA: Exchange, MSN and others): ETW as text.
 
-A block from BeginHeader to EndHeader names the fields of every event; then a line an event:
+A block from BeginHeader to EndHeader names the fields of every event; then a line per event:
 
     DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize,
         ElapsedTime, DiskNum, IrpFlags, DiskSvcTime, I/O Pri, VolSnap, FileObject, FileName
 
 DiskWrite has the same fields; DiskFlush has neither ByteOffset nor IOSize. Times are in
-microseconds since the trace began. The events are written when a request ends: it started at
+microseconds since the trace began. Events are written at the end of a request, which started at
 TimeStamp - ElapsedTime. ByteOffset and IOSize are hexadecimal, in bytes. Other events (file
-operations, threads, ...) are passed over.
-Source: the headers of the traces; Kavalanekar et al., IISWC 2008.
+operations, threads, ...) are skipped. Source: the headers of the traces; Kavalanekar et al., IISWC
+2008.
 """
 
 import re
@@ -55,12 +55,12 @@ def _parse(lines: bytes) -> Batch:
 
 
 def _events(lines: pl.Series) -> int:
-    """How many are events, which have a time; the header has none."""
+    """Return the number of events, which have a time; lines of the header have none."""
     return int(lines.str.contains(r"^[A-Za-z]+ *, *\d+ *,").sum())
 
 
 def _hexadecimal(series: pl.Series, flush: pl.Series) -> Array:
-    """A flush has no address; if its fields look like one, they are not."""
+    """Parse hexadecimal numbers; a flush has no address, whatever its fields look like."""
     return number(pl.select(pl.when(~flush).then(series).otherwise(pl.lit("0"))).to_series(), 16)
 
 

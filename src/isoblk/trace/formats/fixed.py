@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Formats of binary records that all have one size."""
+"""Formats of binary records of one size."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -8,18 +8,21 @@ import numpy as np
 from isoblk.trace.batch import Bad, Batch, DamagedError
 from isoblk.trace.record import Array
 
-# A parser keeps no state: a part of an array is parsed like a whole one.
+# A parser is stateless: it parses a part of an array like a whole one.
 ArrayParser = Callable[[Array], Batch]
 
 
 def batches(
     blocks: Iterable[bytes], bad: Bad, record: np.dtype[np.void], parse: ArrayParser
 ) -> Iterator[Batch]:
-    """The requests of a file of records.
+    """Yield the requests of a file of records.
 
     Args:
-        parse: refuses records that cannot be with DamagedError; they are halved until the
-            damaged one stands alone.
+        blocks: of the file.
+        bad: counts damaged records.
+        record: type of a record.
+        parse: raises DamagedError for impossible records; the array is then halved until the
+            damaged record is alone.
 
     Raises:
         UserError: more damaged records than allowed; an incomplete last one counts.
@@ -54,5 +57,5 @@ def _parse(parse: ArrayParser, records: Array, number: int, bad: Bad) -> Iterato
 
 
 def head_records(head: bytes, record: np.dtype[np.void]) -> Array:
-    """The whole records of a file's first bytes."""
+    """Return the complete records of a file's first bytes."""
     return np.frombuffer(head, record, len(head) // record.itemsize)

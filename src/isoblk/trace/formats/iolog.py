@@ -7,10 +7,10 @@
     /dev/sda read 4096 8192                 120 /dev/sda read 4096 8192
     /dev/sda wait 100                       330 /dev/sda sync 0 0
 
-Offset and length in bytes. Version 2 has no times: "wait" lets so many microseconds pass, and
-a log without it happens all at time 0. Version 3 starts a line with microseconds since the
-start. sync and datasync are flushes. A file is a volume, numbered as it appears.
-Source: fio(1), "Trace file format"; the time's unit from logs that fio 3.33 wrote.
+Offset and length in bytes. Version 2 has no times: "wait" adds microseconds, and without it all
+requests are at time 0. A line of version 3 starts with microseconds since the start. sync and
+datasync are flushes. A file is a volume, numbered in order of appearance. Source: fio(1), "Trace
+file format"; the time's unit from logs that fio 3.33 wrote.
 """
 
 import re
@@ -69,7 +69,7 @@ def _parser(version: int, ns: int) -> Parser:
 
 
 def _waited(found: pl.DataFrame, now: int, ns: int) -> Array:
-    """The time of every line: `now` and the waits before it, which count so many ns."""
+    """Return the time of every line: `now` and the waits before it, in units of `ns`."""
     is_wait = (found["action"] == "wait").to_numpy()
     waits = number(found["offset"].fill_null("0"))
     gaps = ticks(np.where(is_wait, waits, 0), ns)
@@ -80,7 +80,7 @@ def _waited(found: pl.DataFrame, now: int, ns: int) -> Array:
 
 
 def _batches(blocks: Iterable[bytes], bad: Bad, ns: int = 1000) -> Iterator[Batch]:
-    """As Lines.batches(); the first line tells the version."""
+    """As Lines.batches(); the first line has the version."""
     rest = iter(blocks)
     first = next(rest, b"")
     match = _VERSION.match(first)
@@ -90,7 +90,7 @@ def _batches(blocks: Iterable[bytes], bad: Bad, ns: int = 1000) -> Iterator[Batc
 
 
 def lines(version: int, ns: int) -> Lines:
-    """What follows the first line of a log of that version, whose times count so many ns."""
+    """Return the format of a log after its first line, by version and unit of times."""
     return Lines(
         shape="MICROSECONDS " * (version == 3) + "FILE read|write|trim|sync|datasync OFFSET LENGTH",
         pattern=re.compile(_PATTERNS[version].encode()),

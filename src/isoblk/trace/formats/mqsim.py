@@ -3,9 +3,8 @@
 
     arrival_ns device sector sectors type
 
-Type: 1 for a read, 0 for a write. DiskSim's own files have milliseconds with a fraction, by which
-the two are told apart.
-Source: MQSim's documentation and examples, github.com/CMU-SAFARI/MQSim.
+Type: 1 for a read, 0 for a write. DiskSim's own files have milliseconds with a fraction, which
+distinguishes the two. Source: MQSim's documentation and examples, github.com/CMU-SAFARI/MQSim.
 """
 
 from isoblk.trace.batch import Format

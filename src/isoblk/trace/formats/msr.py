@@ -3,9 +3,9 @@
 
     Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime
 
-Timestamp: when the request was issued, as Windows file time (100 ns since 1601). Type: Read or
-Write. Offset, Size: bytes. A file is one disk of one host; the host's name is not looked at.
-Source: the README of the trace set.
+Timestamp: time of issue, as Windows file time (100 ns since 1601). Type: Read or Write. Offset,
+Size: bytes. A file is one disk of one host; the host's name is ignored. Source: the README of the
+trace set.
 """
 
 import re

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""libCacheSim's oracleGeneral, a cache trace of 24 binary bytes a record, little endian.
+"""libCacheSim's oracleGeneral, a cache trace of 24 binary bytes per record, little endian.
 
-u32 time in seconds, u64 object, u32 size in bytes, i64 number of the next request for the
-object (-1 or the largest number: none). The format knows no operation: all are reads. In
-traces made of block traces the object is the sector; it is taken as one, modulo 2^54, which
-leaves them alone and spreads hashed names over the address space.
-Source: github.com/1a1a11a/libCacheSim, oracleGeneralBin.h.
+u32 time in seconds, u64 object, u32 size in bytes, i64 number of the next request for the object
+(-1 or the largest number: none). The format has no operation: all are reads. In traces made from
+block traces the object is the sector. It is taken as one, modulo 2^54, which keeps sectors and
+spreads hashed names over the address space. Source: github.com/1a1a11a/libCacheSim,
+oracleGeneralBin.h.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from isoblk.trace.record import LARGEST, READ, SECOND, Array
 
 _RECORD = np.dtype([("time", "<u4"), ("object", "<u8"), ("size", "<u4"), ("next", "<i8")])
 _OBJECTS = np.uint64((1 << 54) - 1)
-_LONGEST = 10**12  # records that a trace may have
+_LONGEST = 10**12  # bound of the records in a trace
 
 
 def _damaged(records: Array) -> bool:
@@ -40,7 +40,7 @@ def _parse(records: Array) -> Batch:
 def _matches(head: bytes) -> float:
     records = fixed.head_records(head, _RECORD)
     times = records["time"].astype(np.int64)
-    # Any bytes might be such records; those of a trace go on in time, and refer forward.
+    # Any bytes could be such records; those of a trace advance in time, and refer forward.
     fits = (
         len(records) > 0
         and len(set(head)) > 1

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""SPC, the Storage Performance Council's: the UMass traces (Financial, WebSearch).
+"""SPC, of the Storage Performance Council: the UMass traces (Financial, WebSearch).
 
     ASU,LBA,size,opcode,timestamp[,...]
 
 ASU: the application's storage unit, a volume. LBA: in 512 bytes, as in the UMass files. Size:
-bytes. Opcode: R or W, either case. Timestamp: seconds since the trace began.
-Source: "SPC Trace File Format Specification", revision 1.0.1, UMass Trace Repository.
+bytes. Opcode: R or W, either case. Timestamp: seconds since the trace began. Source: "SPC Trace
+File Format Specification", revision 1.0.1, UMass Trace Repository.
 """
 
 import re

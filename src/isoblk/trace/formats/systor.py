@@ -3,10 +3,9 @@
 
     Timestamp,Response,IOType,LUN,Offset,Size
 
-Timestamp: when the request was issued, Unix time in seconds with nine decimals. Response:
-seconds, may be blank. IOType: R, W, or blank where there was no response: such a line is no
-request and is left out. Offset, Size: bytes.
-Source: the README of the trace set.
+Timestamp: time of issue, Unix time in seconds with nine decimals. Response: seconds, may be blank.
+IOType: R, W, or blank without a response: such a line is not a request and is left out. Offset,
+Size: bytes. Source: the README of the trace set.
 """
 
 import re

@@ -3,9 +3,8 @@
 
     Timestamp,Offset,Size,IOType,VolumeID
 
-Timestamp: Unix time in whole seconds, so that all requests of a second are issued at its
-start. Offset, Size: in 512 bytes. IOType: 0 read, 1 write.
-Source: the README of the trace set.
+Timestamp: Unix time in whole seconds, so all requests of a second are issued at its start. Offset,
+Size: in 512 bytes. IOType: 0 read, 1 write. Source: the README of the trace set.
 """
 
 import re

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the first versions of trace-replay read: a fio log of version 2 without its first line.
+"""The format of trace-replay's first versions: a fio log of version 2 without its first line.
 
     FILE read|write OFFSET BYTES
 
-Offset and length in bytes. The tool passes over the first line, whatever it is, and over lines of
-other actions; a first line that is a request counts here. There are no times: all of it happens at
-0, which suits a closed loop. Later versions read DiskSim ASCII.
-Source: github.com/yongseokoh/trace-replay, trace_replay.c and its README.
+Offset and length in bytes. The tool skips the first line, and lines of other actions; here a first
+line that is a request counts. There are no times: all requests are at 0, which suits a closed loop.
+Later versions read DiskSim ASCII. Source: github.com/yongseokoh/trace-replay, trace_replay.c and
+its README.
 """
 
 import re

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """CloudPhysics VSCSI, versions 1 and 2: SCSI commands of virtual disks, in binary.
 
-Version 1, 32 bytes: u32 number, length, segments; u16 command, version; u64 block, time.
-Version 2, 40 bytes: u16 command, version; u32 number, length, segments; u64 block, time,
-response time. Little endian. The version is in the upper byte of its field. Length: bytes.
-Block: of 512 bytes. Time: microseconds. Commands are SCSI's operation codes; those that move
-no data, but for SYNCHRONIZE CACHE, are left out.
-Source: the readers of libCacheSim (github.com/1a1a11a/libCacheSim); SCSI: SBC-4.
+Version 1, 32 bytes: u32 number, length, segments; u16 command, version; u64 block, time. Version 2,
+40 bytes: u16 command, version; u32 number, length, segments; u64 block, time, response time. Little
+endian. The version is in the upper byte of its field. Length: bytes. Block: of 512 bytes. Time:
+microseconds. Commands are SCSI's operation codes; those without data, except SYNCHRONIZE CACHE, are
+left out. Source: the readers of libCacheSim (github.com/1a1a11a/libCacheSim); SCSI: SBC-4.
 """
 
 from collections.abc import Iterable, Iterator
@@ -64,7 +63,7 @@ def _parse(records: Array, version: int) -> Batch:
 
 
 def _version(head: bytes) -> int:
-    """0: neither."""
+    """Return the version; 0 for another format."""
     for version, record in _VERSIONS:
         records = fixed.head_records(head, record)
         if len(records) and np.all(records["version"] >> 8 == version):
