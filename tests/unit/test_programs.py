@@ -403,7 +403,7 @@ def test_a_report_is_kept_with_what_ran(tmp_path: Path) -> None:
     [
         ("Usage\nFATAL: no such file\nsee --help\n", 1, 0, "status 1: FATAL: no such file"),
         ("", 137, 0, "status 137: it said nothing"),
-        ("hello\n", 0, 0, "not what dd prints: no line that says what was copied"),
+        ("hello\n", 0, 0, "not what dd prints: no summary line of dd"),
         (None, 0, 4 * SECOND, "dd ended 2 s after the others: give it less to do"),
     ],
 )

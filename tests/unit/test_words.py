@@ -655,8 +655,8 @@ def test_a_line_for_a_device_goes_to_no_other_file() -> None:
                 ("db", '"/"', "set by the run itself"),
                 ("use_secondary_db", "true", "outside of the run's"),
                 ("compression_type", '"/x"', "is not a word"),
-                ("benchmarks", '"fillseq,replay"', "benchmarks that a study may name"),
-                ("load", '"verify"', "benchmarks that a study may name"),
+                ("benchmarks", '"fillseq,replay"', "not an allowed benchmark"),
+                ("load", '"verify"', "not an allowed benchmark"),
             )
         ),
     ],

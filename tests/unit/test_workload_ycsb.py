@@ -99,23 +99,23 @@ def test_what_is_printed_of_any_operations_is_read_back(said: dict[str, list[int
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "no operation was done"),
+        ("", "no operation completed"),
         # How YCSB ends, with status 0, when the database cannot be opened.
         (
             "site.ycsb.DBException: cannot open the database: While renaming\n"
             "\tat isoblk.RocksDb.init(RocksDb.java:71)\n"
             "[OVERALL], RunTime(ms), 0\n[OVERALL], Throughput(ops/sec), NaN\n",
-            "no operation was done: site.ycsb.DBException: cannot open the database: While",
+            "no operation completed: site.ycsb.DBException: cannot open the database: While",
         ),
-        (OUTPUT.replace("[READ], Return=OK, 34728", ""), "no operation was done"),
-        (OUTPUT.replace("[READ], Operations, 34728", ""), "no operation was done"),
+        (OUTPUT.replace("[READ], Return=OK, 34728", ""), "no operation completed"),
+        (OUTPUT.replace("[READ], Operations, 34728", ""), "no operation completed"),
         (
             "RocksDB: read: No space left\n" + OUTPUT + "[READ], Return=ERROR, 7\n",
             "7 of READ ended with ERROR: RocksDB: read: No space left",
         ),
         (OUTPUT + "[READ], Return=NOT_FOUND, 1\n", "1 of READ ended with NOT_FOUND"),
         (OUTPUT.replace("[READ], Max", "[READ], Min"), r"READ without MaxLatency\(us\)"),
-        (OUTPUT.replace("[OVERALL], Thr", "[OVERALL], thr"), "no operation was done"),
+        (OUTPUT.replace("[OVERALL], Thr", "[OVERALL], thr"), "no operation completed"),
     ],
 )
 def test_a_client_that_failed_is_not_believed(text: str, complaint: str) -> None:

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How processes start at the same moment, with each other and with blkload's tenants.
+"""Start processes at the same moment, with each other and with blkload's tenants.
 
-Each says that it is ready and opens a fifo, in which it waits until somebody opens that for
-writing. All files but the fifo are in one directory of the run's.
+Each process reports that it is ready, and opens a fifo, which blocks until the fifo is opened for
+writing. All files except the fifo are in one directory of the run's.
 """
 
 from isoblk.run.shell import Form, Name, Statement, Variable, fill, run
 from isoblk.run.tier import Place
 
 DIRECTORY = "programs"
-READY = "ready"  # a line for each that waits
-START = "start"  # when they were let go, in ns of Unix time
-SAMPLES = "samples"  # what the tenants' cgroups were charged with, again and again
-STOP = "stop"  # is there when no more samples are wanted
+READY = "ready"  # a line per waiting process
+START = "start"  # time of the start, in ns of Unix time
+SAMPLES = "samples"  # samples of the charges to the tenants' cgroups
+STOP = "stop"  # exists when no more samples are wanted
 
-# Not the shell's or BusyBox's, which may know no nanoseconds.
+# Not the shell's or BusyBox's, which may lack nanoseconds.
 NOW = run("/usr/bin/date", "+%s%N")
 
 
@@ -23,25 +23,26 @@ class _Line(Form):
 
 
 def fifo(place: Place, directory: str = "") -> str:
-    """The fifo. In a guest it is not in the run's directory: the host need not know of it.
+    """Return the path of the fifo. In a guest it is not in the run's directory, so that the host
+    does not see it.
 
     Args:
         place: of the run's files.
-        directory: where the files are, with a slash at its end.
+        directory: of the files, with a trailing slash.
     """
     return "/run/go" if place.run.startswith("/") else f"{directory}go"
 
 
 def wait(name: str, place: Place, directory: str = "") -> Statement:
-    """Commands that wait."""
+    """Return the commands that wait."""
     return fill(_Line.WAIT, name=name, ready=f"{directory}{READY}", fifo=fifo(place, directory))
 
 
 def pid_name(index: int) -> Name:
-    """Shell variable for the process id of the tenant at `index`."""
+    """Return the shell variable for the process id of the tenant at `index`."""
     return Name(f"pid_{index}")
 
 
 def pid(index: int) -> Variable:
-    """That process id."""
+    """Return that process id."""
     return Variable(f"pid_{index}")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a program must tell of itself so that a tenant can run it: docs/guides/programs.md.
+"""The interface of a program that a tenant can run: docs/guides/programs.md.
 
-blkload and fio are not of this kind: they write to the device, and what they did is read from
-their own output. A program works on files, and what its tenant did to the device is what the
-kernel charged to the tenant's cgroup; what the program says of itself is shown beside it.
+blkload and fio are not such programs: they write to the device, and have their own output formats.
+A program works on files. Its tenant's I/O is what the kernel charged to the tenant's cgroup; the
+program's own figures are shown in addition.
 """
 
 from collections.abc import Mapping
@@ -30,9 +30,9 @@ class Task:
     """A tenant's program in a run.
 
     Attributes:
-        tenant: whose it is.
+        tenant: the tenant.
         spec: the run.
-        run: the run's directory, as seen from where the program works.
+        run: the run's directory, as the program sees it.
     """
 
     tenant: Tenant
@@ -41,57 +41,57 @@ class Task:
 
     @property
     def options(self) -> Options:
-        """The program's own."""
+        """Return the program's own options."""
         return self.tenant.workload.options
 
     @property
     def seconds(self) -> float:
-        """How long it is to run, if it is told: warm-up and measured time, less its delay."""
+        """Return the time to run: warm-up and measured time, less the tenant's delay."""
         ramp, runtime = ramp_and_runtime(self.tenant.workload, self.spec)
         return (ramp + runtime) / 1e9
 
     @property
     def whole_seconds(self) -> int:
-        """The same for programs that count whole seconds: so that they end rather before the
-        others than after them."""
+        """Return the time in whole seconds, rounded down, so that the program ends before the
+        others."""
         return max(1, int(self.seconds))
 
     @property
     def seed(self) -> int:
-        """For the program's random numbers; programs take up to 31 bits."""
+        """Return the seed of the program's random numbers; programs take up to 31 bits."""
         return self.tenant.workload.randseed & 0x7FFFFFFF or 1
 
     @property
     def found(self) -> frozenset[str]:
-        """Those of the programs it can use that were found; empty where nobody has looked."""
+        """Return the installed programs that it can use; empty before they are looked up."""
         return frozenset(one.name for one in self.tenant.workload.installed)
 
 
 class Program:
-    """One program; `name` is what a study calls it, `own_options` are those that it takes, or None
-    if it takes its own flags.
+    """A program. `name` is its name in studies; `own_options` are its options, or None if it takes
+    its own flags.
 
-    Its commands are executed in the tenant's own directory, where nothing else is. Its options are
-    data from others, and on the host machine it runs as root: check() lets none pass that names a
-    file elsewhere, or a command.
+    Its commands are executed in the tenant's own, empty directory. Its options are untrusted input,
+    and on the host machine it runs as root: check() must refuse those that name a file elsewhere,
+    or a command.
     """
 
     name: str
     own_options: type[msgspec.Struct] | None = None
 
     def needs(self, options: Options) -> Mapping[str, str]:
-        """Executables that it cannot run without, and the Debian packages that hold them."""
+        """Return required executables, and the Debian packages that contain them."""
         raise NotImplementedError
 
     def instead(self, options: Options) -> Mapping[str, str]:
-        """What it uses where those of needs() are missing; empty: nothing will do."""
+        """Return replacements of missing executables of needs(); empty without one."""
         return {}
 
     def files(self, options: Options) -> Mapping[str, Path]:
-        """Files that it needs besides, by the name that they have in TASK.run/files.
+        """Return further files that it needs, by their names in TASK.run/files.
 
         Raises:
-            UserError: one is missing, and cannot be had.
+            UserError: a file is missing, and cannot be made.
         """
         return {}
 
@@ -99,36 +99,37 @@ class Program:
         """Check the options.
 
         Raises:
-            OptionError: one is unknown, or has a value that cannot be used.
+            OptionError: an option is unknown, or has an invalid value.
         """
         raise NotImplementedError
 
     def timed(self, options: Options) -> bool:
-        """Whether it ends when its time is over, and not when its work is done."""
+        """Return whether it ends after its time, not after an amount of work."""
         return True
 
     def prepare(self, task: Task) -> list[Statement]:
-        """Commands that make its files, before the run and not measured."""
+        """Return the commands that make its files, before the run and not measured."""
         return []
 
     def command(self, task: Task) -> Statement:
-        """The command that is measured, a list in braces if need be. What it prints is kept."""
+        """Return the measured command, a list in braces if necessary. Its output is kept."""
         raise NotImplementedError
 
     def parse(self, text: str, task: Task) -> list[Figure]:
-        """What it printed.
+        """Parse its output.
 
         Raises:
-            ValueError: it is not what the program prints.
+            ValueError: it is not the output of the program.
         """
         raise NotImplementedError
 
 
 def read_options(options: Options, kind: type[StructT]) -> StructT:
-    """Options of a program that has a fixed set of them.
+    """Return the options of a program with a fixed set of them.
 
     Raises:
-        OptionError: one is unknown, missing or of the wrong type, or a word that is not allowed.
+        OptionError: an option is unknown, missing or of the wrong type, or a word that is not
+            allowed.
     """
     try:
         return convert(options, kind)
@@ -138,10 +139,10 @@ def read_options(options: Options, kind: type[StructT]) -> StructT:
 
 
 def size_of(option: str, value: str | int) -> int:
-    """Bytes, of an option that is a size.
+    """Return the bytes of an option that is a size.
 
     Raises:
-        OptionError: it is none, or 0.
+        OptionError: it is not a size, or is 0.
     """
     try:
         size = parse_size(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The load generator in the kernel: how it is set up, and how its results are read.
+"""The load generator in the kernel: its settings, and the parser of its results.
 
 kernel/README.md is the contract.
 """
@@ -19,43 +19,44 @@ from isoblk.run.typed import build
 
 ROOT = "/sys/kernel/config/blkload"
 RESULTS = "/sys/kernel/debug/blkload/results"
-# What the disk has completed, by cgroup, since 1 was written to it.
+# I/O that the disk completed, by cgroup, since 1 was written to the file.
 COMPLETED = "/sys/kernel/debug/blkload/completed"
 
 _DEFAULT = Workload()
 
-# Attributes left alone at their default, which is blkload's too, and those that are a 1 or nothing.
+# Attributes that are omitted at their default, which is also blkload's, and flags, which are
+# omitted unless set.
 _SELDOM = [one for one in LOAD_OPTIONS.values() if one.option.blkload == "if set"]
 _MARKS = [one for one in LOAD_OPTIONS.values() if one.option.blkload == "mark"]
 
 
 def make(tenants: Sequence[Tenant]) -> list[Command]:
-    """Commands that make the tenants' directories."""
+    """Return the commands that make the tenants' directories."""
     names = [f"{ROOT}/{tenant.name}" for tenant in tenants if tenant.workload.program == "blkload"]
     return [run("mkdir", *names)] if names else []
 
 
 def wait() -> Command:
-    """Command that waits for the end of all tenants."""
+    """Return the command that waits for the end of all tenants."""
     return run("cat", f"{ROOT}/wait", To("/dev/null"))
 
 
 def trace_file(trace: Trace) -> str:
-    """A trace's name in the run's directory: by its content, wherever it came from."""
+    """Return a trace's name in the run's directory, which depends only on its content."""
     return f"traces/{trace.sha256[:32]}.isotrace"
 
 
 def settings(tenant: Tenant, device: str, run_dir: str, spec: RunSpec) -> Iterator[Setting]:
-    """A tenant's attributes; those at blkload's default are left alone.
+    """Yield a tenant's attributes, without those at blkload's default.
+
+    The run's warm-up is a time after the barrier, common to all tenants; ramp_time counts from a
+    tenant's own start. The same applies to the end.
 
     Args:
         tenant: the tenant.
         device: the device's path.
-        run_dir: where the guest sees the run's directory.
+        run_dir: the run's directory in the guest.
         spec: the run.
-
-    The run's warm-up is a time after the barrier and common to all, ramp_time counts from a
-    tenant's own start; likewise the end.
     """
     directory = f"{ROOT}/{tenant.name}"
     values = {
@@ -69,7 +70,7 @@ def settings(tenant: Tenant, device: str, run_dir: str, spec: RunSpec) -> Iterat
 
 
 def _requests(load: Workload, run_dir: str) -> dict[str, str | int]:
-    """What is asked for, and how much at once."""
+    """Return the attributes of the requests, and the number in flight."""
     if load.trace is None:
         return _pattern(load)
     values: dict[str, str | int] = {
@@ -102,13 +103,14 @@ def _pattern(load: Workload) -> dict[str, str | int]:
 
 
 def _as_read_back(distribution: str) -> str:
-    """zipf:1.20 as zipf:1.2, zipf:1 as zipf:1.0."""
+    """Normalise zipf:1.20 to zipf:1.2, zipf:1 to zipf:1.0."""
     shape, _, argument = distribution.partition(":")
     return f"{shape}:{float(argument)}"
 
 
 def _of_options(load: Workload, but: str) -> dict[str, str | int]:
-    """What the options' records say that blkload is told. but: what the load is not."""
+    """Return the attributes that the options' records define. but: the kind of load that does not
+    apply."""
     values: dict[str, str | int] = {
         one.option.name: getattr(load, one.field)
         for one in _SELDOM
@@ -121,7 +123,8 @@ def _of_options(load: Workload, but: str) -> dict[str, str | int]:
 
 
 def ramp_and_runtime(load: Workload, spec: RunSpec) -> tuple[int, int]:
-    """How long a tenant runs before it is measured, and how long then: ns from its own start."""
+    """Return a tenant's time before the measurement, and its measured time: ns from its own
+    start."""
     ramp = max(0, spec.warmup_ns - load.startdelay_ns)
     end = spec.warmup_ns + spec.runtime_ns
     if load.runtime_ns:
@@ -145,17 +148,20 @@ def _times(load: Workload, spec: RunSpec) -> dict[str, str]:
 
 
 def _in_unit(value_ns: int, unit_ns: int) -> str:
-    """A time as its attribute reads back: in its own unit if that is exact."""
+    """Format a time as its attribute reads back: in its own unit if that is exact."""
     whole, rest = divmod(value_ns, unit_ns)
     return f"{value_ns}ns" if rest else str(whole)
 
 
 @dataclass
 class TenantOutput:
-    """A tenant's part of `results`. start_ns: when the barrier was, by the guest's monotonic
-    clock; None if there was none. windows: (op, start ms) -> (ios, bytes); latency:
-    (op, upper bound ns) -> count; measured: from and to, ns after the barrier; processors: of one
-    with cputime, in virtual time; replay: of a tenant with a trace."""
+    """A tenant's part of `results`.
+
+    start_ns: time of the barrier, by the guest's monotonic clock; None without one. windows: (op,
+    start ms) -> (ios, bytes). latency: (op, upper bound ns) -> count. measured: from and to, ns
+    after the barrier. processors: of a tenant with cputime, in virtual time. replay: of a tenant
+    with a trace.
+    """
 
     jobs: int
     error: int
@@ -169,10 +175,10 @@ class TenantOutput:
 
 
 def parse_results(text: str) -> dict[str, TenantOutput]:
-    """`results` to tenant -> output, in the file's order.
+    """Parse `results` into tenant -> output, in the file's order.
 
     Raises:
-        RunError: a line is not what the contract says.
+        RunError: a line violates the contract.
     """
     tenants: dict[str, TenantOutput] = {}
     for number, line in enumerate(text.splitlines(), 1):

@@ -12,19 +12,19 @@ from isoblk.run.shell import Statement, To, Word, run
 from isoblk.run.spec import Options, OptionValue
 
 _MIB = 1 << 20
-# Not db_bench's: benchmarks that make the database before the run; "": none does.
+# Not an option of db_bench: benchmarks that make the database before the run; "" for none.
 _LOAD = "load"
 _LOAD_DEFAULT = "fillseq"
 _BENCHMARKS = "benchmarks"
-# What the run sets, and what must not change how a database is loaded.
+# Options that the run sets, and that must not change the loading of a database.
 _SET = frozenset({"db", "wal_dir", "use_existing_db", "histogram", "progress_reports"})
-# Keeps files of its own in a place that a study may not name, and else in /tmp.
+# Keeps files in a place that a study may not name, else in /tmp.
 _ELSEWHERE = "use_secondary_db"
 _OF_THE_RUN = frozenset({_BENCHMARKS, "threads", "duration", "reads", "writes"})
 
 _NAME = re.compile(r"[a-z][A-Za-z0-9_]*", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?|true|false", re.ASCII)
-# Of the options that take text, those that name no file, no environment and no other options.
+# Text options that name no file, no environment and no other options.
 _WORDS = frozenset(
     (
         *("blob_compression_type", "blob_db_compression_type", "bottommost_compression_type"),
@@ -34,7 +34,7 @@ _WORDS = frozenset(
     )
 )
 _WORD = re.compile(r"[A-Za-z0-9_,.-]+", re.ASCII)
-# Those that work on the database alone: not "replay" of a file, nor "verify" against one.
+# Benchmarks on the database alone: excludes "replay" of a file, and "verify" against one.
 _NAMES = (
     "acquireload appendrandom approximatesizerandom compact compact0 compact1 compactall "
     "crc32c deleterandom deleteseq fill100K fillbatch fillrandom fillseekseq fillseq "
@@ -63,8 +63,8 @@ _PERCENTILE = re.compile(r"P([\d.]+): ([\d.]+)")
 
 
 class DbBench(Program):
-    """db_bench of RocksDB 7 or newer. Its options are taken as they are if they are numbers, true
-    or false: text may name a file."""
+    """db_bench of RocksDB 7 or newer. Its options are accepted if they are numbers, true or false,
+    because text may name a file."""
 
     name = "db_bench"
 
@@ -94,14 +94,14 @@ class DbBench(Program):
         if not load:
             return []
         options = {k: v for k, v in task.options.items() if k not in _OF_THE_RUN and k != _LOAD}
-        # Else the run would begin with what loading has left to be done.
+        # Otherwise the run would begin with the background work of the loading.
         load = f"{load},flush"
         return [run(*_command(task, {_BENCHMARKS: load, **options}), To("/dev/null"))]
 
     def command(self, task: Task) -> Statement:  # noqa: D102
         options = {k: v for k, v in task.options.items() if k != _LOAD}
         if self.timed(options):
-            # Without the other option it looks at the clock every 1,000 operations of a thread.
+            # Without the other option, each thread checks the time only every 1,000 operations.
             options["duration"] = task.whole_seconds
             options.setdefault("ops_between_duration_checks", 1)
         if task.options.get(_LOAD, _LOAD_DEFAULT):
@@ -122,7 +122,7 @@ def _check_benchmarks(name: str, value: OptionValue) -> None:
         if one not in _KNOWN:
             raise OptionError(
                 name,
-                f"{one!r} is not one of db_bench's benchmarks that a study may name",
+                f"{one!r} is not an allowed benchmark of db_bench",
                 next=suggest(one, _KNOWN),
             )
 
@@ -139,7 +139,7 @@ def _check_word(name: str, value: OptionValue) -> None:
 
 
 def _text(value: OptionValue) -> str:
-    """A value as gflags reads it."""
+    """Format a value for gflags."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -149,7 +149,7 @@ def _command(task: Task, options: Options) -> list[Word]:
 
 
 def _figures(text: str) -> Iterator[Figure]:
-    """Of each benchmark its rate, and by operation its latencies, which stand below it."""
+    """Yield each benchmark's rate, and its latencies by operation from the lines below."""
     results = list(_RESULT.finditer(text))
     ends = [result.start() for result in results[1:]] + [len(text)]
     for result, end in zip(results, ends, strict=True):

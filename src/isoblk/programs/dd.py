@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dd: one file written or read from its beginning to its end."""
+"""dd: write or read one file from beginning to end."""
 
 import re
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class Dd(Program):
         if asked.count < 1:
             raise OptionError("count", f"{asked.count} blocks", next="allowed: 1 and more")
         if asked.direction == "read" and asked.conv:
-            raise OptionError("conv", "a file that is read is not flushed", next="remove it")
+            raise OptionError("conv", "not allowed when a file is read", next="remove it")
 
     def timed(self, options: Options) -> bool:  # noqa: D102
         return False
@@ -72,7 +72,7 @@ class Dd(Program):
     def parse(self, text: str, task: Task) -> list[Figure]:  # noqa: D102
         found = _SUMMARY.search(text)
         if found is None:
-            raise ValueError("no line that says what was copied")
+            raise ValueError("no summary line of dd")
         size, seconds = int(found[1]), float(found[2])
         figures = [Figure(name="time", value=seconds * 1e9, unit="ns")]
         if seconds:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """fio as a tenant's program: its command line, its json+ output, and its logs.
 
-Every job waits, ready, for a common start (its option exec_prerun), and logs how much it moves in
-each window. On the host machine fio is the load; in the lab a system call is dear.
+Every job waits for a common start (its option exec_prerun), and logs the bytes of each window. On
+the host machine fio is the load; in the lab a system call is expensive.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ from isoblk.run.shell import Form, Statement, fill, render, run
 from isoblk.run.spec import Device, NullBlkDevice, RunSpec, Tenant
 from isoblk.run.tier import UML, Place
 
-# fio's log-linear buckets have 64 steps an octave (FIO_IO_U_PLAT_BITS) and json+ names a
-# bucket by its middle; blkload names it by its upper bound.
+# fio's log-linear buckets have 64 steps per octave (FIO_IO_U_PLAT_BITS). json+ names a bucket by
+# its middle, blkload by its upper bound.
 _STEPS = 64
 
-# Windows after which there is a log's first line.
+# Number of windows after which a log must have its first line.
 _UNLOGGED = 3
 _OPS = ("read", "write", "trim")  # data directions of its logs: 0, 1, 2
 _PRIOCLASS = {"rt": 1, "be": 2, "idle": 3}
@@ -37,8 +37,8 @@ class _Line(Form):
 
 
 def start(tenant: Tenant, place: Place, device: str, spec: RunSpec) -> Statement:
-    """The command that starts a tenant's fio in its cgroup, in the background, where it gets
-    ready, and waits. On the host machine it ends with the script; a guest does anyway."""
+    """Return the command that starts a tenant's fio in its cgroup, in the background, where it
+    waits. On the host machine it ends with the script; in a guest with the guest."""
     index = spec.tenants.index(tenant)
     options = _options(tenant, spec)
     wait = barrier.wait(tenant.name, place)
@@ -47,10 +47,10 @@ def start(tenant: Tenant, place: Place, device: str, spec: RunSpec) -> Statement
     options |= {
         "write_bw_log": tenant.name,
         "write_iops_log": tenant.name,
-        # In ms; with a unit fio reads another number.
+        # In ms, without a unit, with which fio parses another number.
         **dict.fromkeys(("log_avg_msec", "bwavgtime", "iopsavgtime"), spec.window_ms),
         "log_unix_epoch": 1,
-        # A script of its own, which is one word of ours.
+        # A script of its own, as one word without data from the study.
         "exec_prerun": render([wait]),
     }
     tie = () if place == UML.place else ("setpriv", "--pdeathsig", "KILL")
@@ -69,11 +69,11 @@ def _options(tenant: Tenant, spec: RunSpec) -> dict[str, str | int]:
     options: dict[str, str | int] = {
         "ioengine": load.ioengine,
         "direct": 1,
-        # The calibration of the CPU's own clock fails in virtual time.
+        # The calibration of fio's own CPU clock fails in virtual time.
         "clocksource": "clock_gettime",
         "output-format": "json+",
         "group_reporting": 1,
-        # From the submission on, which takes long where a device splits a request.
+        # From submission on, which takes long if a device splits a request.
         "lat_percentiles": 1,
         "clat_percentiles": 0,
         "thread": 1,
@@ -109,7 +109,7 @@ def _options(tenant: Tenant, spec: RunSpec) -> dict[str, str | int]:
     if load.random_distribution != "random":
         options["random_distribution"] = load.random_distribution
     if load.fua:
-        # On a block device, direct: writes with REQ_FUA.
+        # For direct I/O on a block device: writes with REQ_FUA.
         options["sync"] = "dsync"
     if load.ioprio != "none":
         kind, _, level = load.ioprio.partition("/")
@@ -120,23 +120,23 @@ def _options(tenant: Tenant, spec: RunSpec) -> dict[str, str | int]:
 
 
 def _zones(device: Device) -> dict[str, str | int]:
-    """What a disk with zones needs: writes at a zone's write pointer, and resets."""
+    """Return the options for a disk with zones: writes at a zone's write pointer, and resets."""
     zoned = isinstance(device, NullBlkDevice) and device.zone_size
     return {"zonemode": "zbd"} if zoned else {}
 
 
 def _us(time_ns: int) -> str:
-    """A time as fio takes it, whose clock counts microseconds."""
+    """Format a time for fio, whose clock counts microseconds."""
     return f"{time_ns // 1000}us"
 
 
 def parse_output(name: str, data: bytes) -> TenantOutput:
-    """fio's json+ of one tenant.
+    """Parse fio's json+ of one tenant.
 
     Raises:
         RunError: it is not json+ of fio.
     """
-    # fio may print warnings ahead of the JSON.
+    # fio may print warnings before the JSON.
     text = data[data.find(b"{") :]
     try:
         (job,) = msgspec.json.decode(text)["jobs"]
@@ -155,7 +155,8 @@ def parse_output(name: str, data: bytes) -> TenantOutput:
 
 def _add_op(output: TenantOutput, op: str, section: dict[str, Any]) -> None:
     latency = section["lat_ns"]
-    # Of what ended in the ramp_time there is no latency, and fio has not begun to count anew.
+    # If all requests ended in the ramp_time, there is no latency, and the counters still include
+    # the ramp.
     measured = latency["N"] > 0
     output.ops[op] = OpTotals(
         ios=section["total_ios"],
@@ -177,13 +178,13 @@ def _add_op(output: TenantOutput, op: str, section: dict[str, Any]) -> None:
 
 
 def _upper_bound(middle_ns: int) -> int:
-    """Upper bound (exclusive) of the bucket that holds a value."""
+    """Return the upper bound (exclusive) of the bucket with a value."""
     shift = max(0, middle_ns.bit_length() - 1 - _STEPS.bit_length() + 1)
     return ((middle_ns >> shift) + 1) << shift
 
 
 def read_output(directory: Path, tenant: Tenant, spec: RunSpec) -> TenantOutput:
-    """What a tenant's fio left in `directory`, series included.
+    """Read the output of a tenant's fio in `directory`, series included.
 
     Raises:
         RunError: a file is missing or is not fio's.
@@ -225,7 +226,7 @@ def _read(path: Path) -> bytes:
 
 
 def _points(path: Path, op: str, start_ms: int, unit: int) -> list[tuple[float, float]]:
-    """(ms after the barrier, rate a second since the entry before), of one job's log."""
+    """Return (ms after the barrier, rate per second since the entry before), of one job's log."""
     points = []
     for number, line in enumerate(_read(path).decode(errors="replace").splitlines(), 1):
         try:
@@ -245,19 +246,19 @@ def _windows(
     measured_ms: tuple[float, float],
     window_ms: int,
 ) -> dict[int, int]:
-    """`total` spread over windows as the logs say: start of the window in ms -> count.
+    """Spread `total` over windows according to the logs: start of the window in ms -> count.
 
-    A log gives averages over times that do not begin with our windows, and lacks what came
-    after its last entry. fio counts the total exactly: what the logs lack of it came then.
+    A log has averages over times that are not aligned with the windows, and lacks the I/O after its
+    last entry. fio counts the total exactly, so the difference belongs to that time.
 
     Args:
-        logs: a job each: (ms after the barrier, rate a second since the entry before).
-        total: moved by all jobs in the measured time.
+        logs: one per job: (ms after the barrier, rate per second since the entry before).
+        total: of all jobs in the measured time.
         measured_ms: from and to.
         window_ms: a window's width.
 
     Raises:
-        RunError: nothing was logged in a time in which fio must have.
+        RunError: an entry is missing.
     """
     begin, end = measured_ms
     if not any(logs) and end - begin > _UNLOGGED * window_ms:
@@ -273,7 +274,7 @@ def _windows(
     if missing > 0 and last < end:
         _spread(moved, (last, end), missing, window_ms)
     edges = list(accumulate(moved, initial=0.0))
-    # Off by fio's rounding of each rate.
+    # Corrects fio's rounding of each rate.
     counts = [round(edge * total / edges[-1]) if edges[-1] else 0 for edge in edges]
     return {
         index * window_ms: after - before
@@ -285,7 +286,7 @@ def _windows(
 def _spread(
     moved: list[float], interval: tuple[float, float], amount: float, window_ms: int
 ) -> None:
-    """Add an amount to the windows that an interval touches, to each what of it lies there."""
+    """Add an amount to the windows that an interval overlaps, in proportion to the overlap."""
     begin, end = interval
     if end <= begin:
         return

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""iozone in its throughput mode: a file a process, written and read in records of one size.
+"""iozone in its throughput mode: a file per process, written and read in records of one size.
 
-Debian has iozone in non-free only. Where it is missing, fio does the same tests: files of the same
-size, in the same order, each process one request at a time. iozone's mixed workload is, of
-processes counted from 0, the even ones reading at random and the odd ones writing; with a single
-process it is a random read.
+Debian has iozone only in non-free. If it is missing, fio does the same tests: files of the same
+size, in the same order, each process with one request in flight. In iozone's mixed workload,
+processes with even index read at random and those with odd index write; a single process reads at
+random.
 """
 
 import re
@@ -25,7 +25,7 @@ _THREADS = 64
 _RECORD = (4 * _KB, 16 * _MIB)  # iozone's own limits
 
 _Test = Literal["write", "read", "random", "mixed"]
-# iozone's number of a test; by the words of its report, in its order, the figures that come of it.
+# iozone's number of a test; and its figures, by the words of its report, in its order.
 _TESTS: dict[str, tuple[int, dict[str, str]]] = {
     "write": (0, {"initial writers": "write", "rewriters": "rewrite"}),
     "read": (1, {"readers": "read", "re-readers": "reread"}),
@@ -33,7 +33,7 @@ _TESTS: dict[str, tuple[int, dict[str, str]]] = {
     "mixed": (8, {"mixed workload": "mixed"}),
 }
 _NAMES = {words: name for _, names in _TESTS.values() for words, name in names.items()}
-# In the order in which iozone does them; fio's rw of an even and of an odd process.
+# In iozone's order of tests; fio's rw of an even and of an odd process.
 _BY_FIO = {
     "write": ("write", "write"),
     "rewrite": ("write", "write"),
@@ -47,7 +47,7 @@ _LINE = re.compile(r"^\tChildren see throughput for +\d+ ([a-z -]+?)\s*=\s*([\d.
 
 
 class IozoneOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What iozone is asked for."""
+    """Options of iozone."""
 
     record: Annotated[int | str, said("Size of a request.")]
     size: Annotated[int | str, said("Of each file.")]
@@ -119,7 +119,7 @@ def _figures_of(asked: IozoneOptions) -> list[str]:
 def _iozone(asked: IozoneOptions) -> list[Word]:
     direct = ["-I"] if asked.direct else []
     record, size = (size_of("", value) // _KB for value in (asked.record, asked.size))
-    # -w: files stay, for a test of another call.
+    # -w: keep the files for a test of another call.
     return ["iozone", *direct, "-w", "-t", asked.threads, "-s", size, "-r", record]
 
 
@@ -130,7 +130,7 @@ def _iozone_rates(text: str) -> Iterator[tuple[str, float]]:
 
 
 def _fio(asked: IozoneOptions, tests: Iterable[str]) -> list[Word]:
-    """Test after test in a single call, for in virtual time each call costs seconds."""
+    """Return one fio command for all tests, because in virtual time each call costs seconds."""
     common = {
         "output-format": "json",
         "clocksource": "clock_gettime",
@@ -139,7 +139,7 @@ def _fio(asked: IozoneOptions, tests: Iterable[str]) -> list[Word]:
         "direct": int(asked.direct),
         "bs": size_of("", asked.record),
         "size": size_of("", asked.size),
-        # The first test makes the files; else fio would, before it.
+        # The first test makes the files, not fio before it.
         "create_on_open": 1,
         "fallocate": "none",
     }
@@ -152,12 +152,12 @@ def _fio(asked: IozoneOptions, tests: Iterable[str]) -> list[Word]:
 
 
 def _fio_rates(text: str) -> Iterator[tuple[str, float]]:
-    """Bytes a second of each test, all processes together.
+    """Yield bytes per second of each test, all processes together.
 
-    fio gives the time that a job took in milliseconds, which is coarse: taken is the time that
-    its requests took, one after the other.
+    fio reports a job's time in milliseconds, which is too coarse. The sum of the latencies of its
+    sequential requests is used instead.
     """
-    # fio may print warnings ahead of the JSON.
+    # fio may print warnings before the JSON.
     decoded = msgspec.json.decode(text[max(0, text.find("{\n")) :])
     rates: dict[str, float] = {}
     try:

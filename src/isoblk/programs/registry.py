@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The programs that a tenant can run besides blkload and fio, by the names that studies use."""
+"""The programs that a tenant can run in addition to blkload and fio, by name in studies."""
 
 import re
 from dataclasses import dataclass
@@ -22,37 +22,37 @@ PROGRAMS: dict[str, Program] = {
     program.name: program for program in (Dd(), Sysbench(), Iozone(), DbBench(), Ycsb())
 }
 
-# A program that works longer than this part of its time after the others have ended says
-# something of another disk than theirs.
+# A program that is alone for longer than this fraction of its time has figures of a less loaded
+# disk.
 _ALONE_AT_THE_END = 0.05
-_SHOWN = 200  # characters of a line
+_SHOWN = 200  # characters of a line that a message shows
 _COMPLAINT = re.compile(r"error|fatal|fail|cannot|invalid|exception|killed", re.IGNORECASE)
 
 
 def program_of(load: Workload) -> Program | None:
-    """The program that makes a load; None for blkload and fio."""
+    """Return the program of a load; None for blkload and fio."""
     return PROGRAMS.get(load.program)
 
 
 def program_file(name: str) -> str:
-    """Where a file that a program needs is, in the run's directory."""
+    """Return the path of a program's file in the run's directory."""
     return f"files/{name}"
 
 
 @dataclass(frozen=True)
 class Said:
-    """What a tenant's program said, and why that cannot be believed ("" if it can)."""
+    """The report of a tenant's program, and why it is invalid ("" if it is valid)."""
 
     report: ProgramReport
     trouble: str
 
 
 def read_report(directory: Path, tenant: Tenant, spec: RunSpec) -> Said:
-    """What the program of a tenant left.
+    """Read the results of a tenant's program.
 
     Args:
-        directory: where its output is.
-        tenant: whose it is.
+        directory: of its output.
+        tenant: the tenant.
         spec: the run.
 
     Raises:
@@ -83,13 +83,13 @@ def read_report(directory: Path, tenant: Tenant, spec: RunSpec) -> Said:
 
 
 def _complaint(text: str) -> str:
-    """The line of an output that says why there is no more of it: the last one that looks so."""
+    """Return the last line of an output that looks like an error message."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it said nothing"]
     return next(filter(_COMPLAINT.search, reversed(lines)), lines[-1])[:_SHOWN]
 
 
 def _trouble_at_end(report: ProgramReport, tenant: Tenant, spec: RunSpec) -> str:
-    """What is wrong with the time that the program took, beside others whose time is limited."""
+    """Return what is wrong with the end of the program, relative to tenants with limited time."""
     others = [one.workload for one in spec.tenants if one is not tenant]
     if not any(_timed(load) for load in others):
         return ""

@@ -15,7 +15,7 @@ from isoblk.run.spec import Options
 
 _MIB = 1 << 20
 _MODES = Literal["seqwr", "seqrewr", "seqrd", "rndrd", "rndwr", "rndrw"]
-# What stands in front of a number, the figure's name, its unit and how many of that it counts.
+# Pattern before a number, the figure's name, its unit, and the factor to the unit.
 _FIGURES: tuple[tuple[str, str, Unit, float], ...] = (
     (r"reads/s", "read.rate", "ops/s", 1),
     (r"writes/s", "write.rate", "ops/s", 1),
@@ -33,7 +33,7 @@ _PERCENTILE = re.compile(r"^ +(\d+)th percentile: +([\d.]+)$", re.MULTILINE)
 
 
 class SysbenchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """sysbench's own options, without their "file-"."""
+    """sysbench's own options, without their prefix "file-"."""
 
     mode: Annotated[_MODES, said("Which of its tests.")]
     size: Annotated[int | str, said("Of all files together.")]
@@ -124,7 +124,7 @@ class Sysbench(Program):
 
 
 def _events(asked: SysbenchOptions) -> int:
-    """Requests after which it ends; 0: when its time is over."""
+    """Return the number of requests after which it ends; 0 for its time."""
     return size_of("amount", asked.amount) // size_of("bs", asked.bs) if asked.amount else 0
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """YCSB on RocksDB. The binding between them is in the repository's java/.
 
-The database is loaded, and left to settle, before the run. YCSB takes no seed: its random
-numbers come from the machine's own, which repeat in a guest.
+The database is loaded, and its background work is finished, before the run. YCSB has no seed: its
+random numbers come from the machine's, which are reproducible in a guest.
 """
 
 import re
@@ -19,7 +19,7 @@ from isoblk.run.record import Figure, Unit
 from isoblk.run.shell import Command, Form, Statement, fill, run
 from isoblk.run.spec import Options
 
-# The core workloads as YCSB ships them, and P0's two: A with nothing but reads, or updates.
+# The core workloads of YCSB, and P0's two: A with reads only, or updates only.
 _ZIPFIAN = {"requestdistribution": "zipfian"}
 _WORKLOADS: dict[str, dict[str, str | float]] = {
     "a": {"readproportion": 0.5, "updateproportion": 0.5, **_ZIPFIAN},
@@ -31,7 +31,7 @@ _WORKLOADS: dict[str, dict[str, str | float]] = {
     "all-read": {"readproportion": 1, **_ZIPFIAN},
     "all-update": {"updateproportion": 1, **_ZIPFIAN},
 }
-# YCSB has other ideas of what is not said.
+# YCSB's defaults are not 0.
 _NOTHING = dict.fromkeys(
     (
         f"{operation}proportion"
@@ -40,14 +40,14 @@ _NOTHING = dict.fromkeys(
     0,
 )
 
-# One thread collects garbage and one compiles, briefly: a program that is busy in virtual time
-# costs real time, and gets nothing for it.
+# One thread for garbage collection and one for compilation, both short: in virtual time, a busy
+# program costs real time without any gain.
 _JAVA = ("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
-# RocksDB's lists are laid out by a hash of an address: without this no two runs are alike.
+# RocksDB orders lists by a hash of an address: with randomised addresses no two runs are equal.
 _SAME_ADDRESSES = ("setarch", "--addr-no-randomize")
 _PERCENTILES = ("50", "95", "99", "99.9", "99.99")
-# More operations than it can do in a second. Where it inserts, YCSB draws keys out of those that
-# so many operations would have made, until it hits one that is there: not many more.
+# More operations than it can do in a second. For inserts, YCSB draws keys from the range that so
+# many operations would reach, until it finds an existing one, so it must not be much larger.
 _MOST_A_SECOND = 1_000_000
 _LARGEST = (1 << 31) - 1  # Java's int
 
@@ -64,7 +64,7 @@ _LATENCIES = {
 
 
 class _Line(Form):
-    # It ends with status 0 whatever came of its operations.
+    # YCSB exits with status 0 even if operations failed.
     LOAD = (
         "{client} > {said} 2>&1 \\\n"
         "  && grep -q {loaded} {said} \\\n"
@@ -126,7 +126,7 @@ class Ycsb(Program):
     def prepare(self, task: Task) -> list[Statement]:  # noqa: D102
         asked = read_options(task.options, YcsbOptions)
         said = f"{task.run}/{task.tenant.name}.load"
-        # It wants to know how many operations are to come.
+        # YCSB needs the number of operations in advance.
         properties: dict[str, str | int] = {
             "operationcount": asked.recordcount,
             "isoblk.settle": "true",
@@ -148,7 +148,7 @@ class Ycsb(Program):
 
 
 def _client(task: Task, phase: str, properties: Mapping[str, str | int]) -> Command:
-    """The command of YCSB's client."""
+    """Return the command of YCSB's client."""
     asked = read_options(task.options, YcsbOptions)
     named = _NOTHING | _WORKLOADS[asked.workload]
     if asked.requestdistribution:
@@ -160,7 +160,7 @@ def _client(task: Task, phase: str, properties: Mapping[str, str | int]) -> Comm
         "fieldlength": asked.fieldlength,
         "measurementtype": "hdrhistogram",
         "hdrhistogram.percentiles": ",".join(_PERCENTILES),
-        # Its default looks for the machine's address, and a guest has no network.
+        # The default looks for the machine's address, and a guest has no network.
         "htrace.tracer.id": "ycsb",
         "isoblk.dir": "db",
         "isoblk.cache": size_of("cache", asked.cache),
@@ -181,19 +181,19 @@ def _client(task: Task, phase: str, properties: Mapping[str, str | int]) -> Comm
 
 
 def parse(text: str) -> list[Figure]:
-    """Figures of what YCSB's client printed, with HdrHistogram measurements.
+    """Parse the output of YCSB's client, with HdrHistogram measurements.
 
-    "throughput", then for each operation its count and its latencies: "READ.ops", "READ.mean",
-    "READ.p99".
+    Figures are "throughput", then for each operation its count and its latencies: "READ.ops",
+    "READ.mean", "READ.p99".
 
     Raises:
-        ValueError: it did nothing, or operations failed; with the reason that it gives.
+        ValueError: no operation was done, or operations failed; with YCSB's reason.
     """
     said: dict[str, dict[str, float]] = {}
     for operation, name, value in _LINE.findall(text):
         said.setdefault(operation, {})[name] = float(value)
     overall = said.pop("OVERALL", {})
-    # Closing the database is counted as if it were an operation.
+    # Closing the database is counted as an operation.
     operations = {name: of for name, of in said.items() if "Operations" in of and name != _CLOSING}
     for operation, of in operations.items():
         for name, count in of.items():
@@ -202,10 +202,10 @@ def parse(text: str) -> list[Figure]:
                     f"{count:.0f} of {operation} ended with {name.removeprefix('Return=')}"
                     f"{_reason(text)}"
                 )
-    # It counts a read-modify-write's parts, and says nothing of how the whole ended.
+    # For a read-modify-write only the parts have a return code.
     ended = any("Return=OK" in of for of in operations.values())
     if not ended or "Throughput(ops/sec)" not in overall:
-        raise ValueError(f"no operation was done{_reason(text)}")
+        raise ValueError(f"no operation completed{_reason(text)}")
     figures = [_figure("throughput", overall["Throughput(ops/sec)"], "ops/s")]
     for operation, of in sorted(operations.items()):
         try:
@@ -224,6 +224,6 @@ def _figure(name: str, value: float, unit: Unit) -> Figure:
 
 
 def _reason(text: str) -> str:
-    """The first line about an error, if there is one."""
+    """Return the first line about an error, if there is one."""
     match = re.search(r"^.*(?:Exception|Error|RocksDB): .*$", text, re.MULTILINE)
     return f": {match[0].strip()}" if match else ""

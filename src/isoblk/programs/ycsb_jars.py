@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What ycsb runs from: YCSB and RocksDB out of Maven Central, and our class between them.
+"""The files of ycsb: YCSB and RocksDB from Maven Central, and the binding's class.
 
-Made once, in the cache. Maven fetches, so its settings (mirrors, proxies, passwords) count; what
-it brought is compared with the SHA-256 sums in the repository.
+They are made once, in the cache. Maven downloads, so its settings (mirrors, proxies, passwords)
+apply; the downloads are compared with the SHA-256 sums in the repository.
 
     ycsb/HASH/             HASH: of java/ in the repository
-        *.jar              as they came, but rocksdbjni's without its libraries
+        *.jar              as downloaded, but rocksdbjni's without its libraries
         librocksdbjni-linux64.so
         isoblk.jar         compiled here
 """
@@ -37,11 +37,11 @@ _TIME_LIMIT_S = 600
 
 
 def files() -> Mapping[str, Path]:
-    """The files, made if need be, by the names that names() has for them.
+    """Return the files by names(), made if they are not ready.
 
     Raises:
         UserError: a program is missing.
-        RunError: Maven could not fetch, or brought something else.
+        RunError: Maven could not download, or a download has another checksum.
     """
     home = _home()
     with store.lock("ycsb", wait=lambda: None):
@@ -51,7 +51,7 @@ def files() -> Mapping[str, Path]:
 
 
 def names() -> tuple[str, ...]:
-    """Names of the files, which tell their contents: with them a run is what it is."""
+    """Return the names of the files. They include hashes, so that they identify a run."""
     return (_our_name(), _LIBRARY, *_sums())
 
 
@@ -67,19 +67,19 @@ def _home() -> Path:
 
 
 def _sums() -> dict[str, str]:
-    """SHA-256 of the jars that Maven fetches, by file name."""
+    """Return the SHA-256 of the jars that Maven downloads, by file name."""
     text = (java_dir() / _SUMS).read_text()
     return {name: digest for digest, name in map(str.split, text.splitlines())}
 
 
 def made() -> bool:
-    """Whether the files are in the cache."""
+    """Return whether the files are in the cache."""
     return _home().is_dir()
 
 
 def missing() -> dict[str, str]:
-    """Programs of PACKAGES that are not here, with their packages: those that make the files
-    count only while these are not made."""
+    """Return the programs of PACKAGES that are not installed, with their packages. Programs that
+    make the files count only while these are not made."""
     return tools.missing({"java": PACKAGES["java"]} if made() else PACKAGES)
 
 
@@ -113,12 +113,12 @@ def _fetch(directory: Path) -> None:
     except subprocess.SubprocessError as error:
         raise RunError(
             f"Maven cannot fetch YCSB and RocksDB: {_complaint(error)}",
-            next="see that it reaches Maven Central or a mirror of it (its settings.xml)",
+            next="check that it reaches Maven Central or a mirror (its settings.xml)",
         ) from None
 
 
 def _check(directory: Path) -> None:
-    """Compare with the sums; nothing may be missing, nor be there besides."""
+    """Compare the jars with the sums; none may be missing or superfluous."""
     wanted = _sums()
     found = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in directory.iterdir()
@@ -126,7 +126,7 @@ def _check(directory: Path) -> None:
     for name in sorted(wanted.keys() | found.keys()):
         if wanted.get(name) != found.get(name):
             raise RunError(
-                f"Maven brought {name} with SHA-256 {found.get(name, '(none)')},"
+                f"Maven downloaded {name} with SHA-256 {found.get(name, '(none)')},"
                 f" not {wanted.get(name, '(none)')}",
                 where=str(java_dir() / _SUMS),
             )
@@ -156,7 +156,7 @@ def _run(*command: str) -> None:
 
 
 def _complaint(error: subprocess.SubprocessError) -> str:
-    """The first line that says what is wrong."""
+    """Return the first line with an error message."""
     if not isinstance(error, subprocess.CalledProcessError):
         return f"no end after {_TIME_LIMIT_S} s"
     lines = [line.strip() for line in str(error.output).splitlines() if line.strip()]
@@ -165,9 +165,9 @@ def _complaint(error: subprocess.SubprocessError) -> str:
 
 
 def _copy(jar: Path, directory: Path) -> None:
-    """Copy a jar; of one with libraries for several machines, take that of ours out.
+    """Copy a jar; from one with libraries for several machines, extract only ours.
 
-    Otherwise every Java machine would unpack it, into the guest's memory.
+    Otherwise every Java machine would unpack it into the guest's memory.
     """
     with ZipFile(jar) as source:
         if _LIBRARY not in source.namelist():
