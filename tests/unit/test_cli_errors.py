@@ -147,7 +147,7 @@ def test_processors_and_machines_that_are_not_there(
 def test_programs_are_refused_on_the_icount_machine(command: Command, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY.replace("weight = 100", 'workload = "fio"'))
     done = command("run", "study.toml", "--machine", "icount")
-    _assert_one_line(done, "the icount machine has blkload only, not fio; take another --machine")
+    _assert_one_line(done, "the icount machine has blkload only, not fio; choose another --machine")
 
 
 def test_no_compiler(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_on_v1_it_is_counted_with_the_cgroups_below() -> None:
         ("weight = 300", "count = 2", "a running tenant has no count"),
         ("weight = 300", "iodepth = 4", "does not go with workload = 'running'"),
         ('["bfq"]', '["io.max"]', "has limits and no weights"),
-        ('["bfq"]', '["io.cost"]', "to calibrate writes to the disk"),
+        ('["bfq"]', '["io.cost"]', "a calibration writes to the disk"),
         ("[matrix]", '[filesystem]\ntype = "ext4"\n[matrix]', "the disk is in use"),
     ],
 )
@@ -195,5 +195,5 @@ def test_what_it_did_before_does_not_count() -> None:
 
 
 def test_a_cgroup_that_went_away_makes_the_run_fail() -> None:
-    with pytest.raises(RunError, match="web: its cgroup went away"):
+    with pytest.raises(RunError, match="web: its cgroup was removed"):
         since_first([_stat(8192), _stat(16384), _stat(0)], "web")

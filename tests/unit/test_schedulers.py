@@ -93,7 +93,7 @@ def test_another_module_is_another_run(tmp_path: Path) -> None:
 
 
 def test_a_module_that_nobody_named_is_asked_for() -> None:
-    with pytest.raises(UserError, match="where the module mine-iosched is; add --module"):
+    with pytest.raises(UserError, match="the module mine-iosched is not given; add --module"):
         with_modules(expand(mine()), {})
 
 
@@ -109,7 +109,7 @@ def test_no_module_of_the_labs_own_is_replaced(name: str, tmp_path: Path) -> Non
     module = tmp_path / f"{name}.ko"
     module.write_bytes(b"")
     expansion = expand(mine(OWN.replace("mine-iosched", name)))
-    with pytest.raises(UserError, match=f"the lab has a module {name} itself"):
+    with pytest.raises(UserError, match=f"{name} is the name of a module of the lab"):
         with_modules(expansion, {name: module})
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The parts of a plan that are about a cache: the SSD, the cache before and after it gets that,
-where the tenants' data lie on it, passes that are not measured, and what was counted."""
+"""The parts of a plan that concern a cache: the SSD, the cache before and after it is attached, the
+placement of tenants' data, unmeasured passes, and counters."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ COUNTERS = "cache"
 
 _STAT = {"reads": 0, "read_bytes": 2, "writes": 4, "write_bytes": 6}
 _STATUS = "status"
-# Until counters are up to date, and what was under way has ended. In virtual time.
+# Time after which requests in flight have completed and counters are up to date. In virtual time.
 _SETTLE_S = 20
 
 
@@ -42,7 +42,7 @@ class _Line(Form):
 
 
 def partitions(caching: Caching, place: Place) -> list[Statement]:
-    """Commands that make the parts of both disks that are used."""
+    """Return the commands that make the used partitions of both disks."""
     made = parts(caching, place)
     lines: list[Statement] = [run("addpart", f"/dev/{place.disk}", 1, 0, made.origin_sectors)]
     start = 0
@@ -53,8 +53,8 @@ def partitions(caching: Caching, place: Place) -> list[Statement]:
 
 
 def bare(spec: RunSpec, place: Place) -> list[Statement]:
-    """Commands that make the device without the SSD, and, if they are to be there before that,
-    the files that the run begins with."""
+    """Return the commands that make the device without the SSD, and the files of the run, if these
+    must be made before it is attached."""
     caching = spec.caching
     assert caching is not None
     lines, path = of(caching).bare(caching.options, parts(caching, place))
@@ -73,8 +73,8 @@ def bare(spec: RunSpec, place: Place) -> list[Statement]:
 
 
 def attach(spec: RunSpec, set_up: Sequence[Statement], place: Place) -> list[Statement]:
-    """Commands that put the SSD in front of it, set it up (set_up), and mount the file system,
-    of which nothing is in memory then."""
+    """Return the commands that attach the SSD, configure the cache (set_up), and mount the file
+    system with an empty page cache."""
     caching = spec.caching
     assert caching is not None
     made = parts(caching, place)
@@ -94,29 +94,29 @@ def attach(spec: RunSpec, set_up: Sequence[Statement], place: Place) -> list[Sta
 
 
 def _read(spec: RunSpec, path: str) -> list[Statement]:
-    """Commands that read the tenants' regions in order."""
+    """Return the commands that read the tenants' regions sequentially."""
     how = ("iflag=direct,skip_bytes,count_bytes", Syntax.QUIET)
     read = ("dd", f"if={path}", "of=/dev/null", "bs=1M")
     return [run(*read, f"skip={offset}", f"count={size}", *how) for offset, size in regions(spec)]
 
 
 def settings(caching: Caching, place: Place) -> tuple[Setting, ...]:
-    """What is written to set the cache up."""
+    """Return the settings of the cache."""
     return tuple(of(caching).settings(caching.options, parts(caching, place)))
 
 
 def read_only(caching: Caching, place: Place) -> tuple[Setting, ...]:
-    """What is read back of it besides."""
+    """Return further values of the cache to read back."""
     return tuple(of(caching).tables(caching.options, parts(caching, place)))
 
 
 def _scatter(spec: RunSpec, path: str, place: Place) -> list[Statement]:
-    """Commands that make a device of pieces that lie anywhere on another: the order is that of
-    the hashes of their numbers and the run's seed."""
+    """Return the commands that make a device of pieces in random places of another: ordered by the
+    hashes of their numbers and the run's seed."""
     caching = spec.caching
     assert caching is not None
     piece = caching.piece // SECTOR
-    # bcache's device is smaller than its origin, by less than a piece.
+    # bcache's device is smaller than its origin by less than a piece.
     places = cached_bytes(caching) // caching.piece - 1
     chosen = sorted(
         range(places), key=lambda n: hashlib.sha256(f"{spec.seed} {n}".encode()).digest()
@@ -126,8 +126,8 @@ def _scatter(spec: RunSpec, path: str, place: Place) -> list[Statement]:
 
 
 def passes(spec: RunSpec, place: Place) -> Iterator[Statement]:
-    """Commands of the passes that are not measured, charged to the root cgroup; and, where there
-    are files, the page cache dropped before what follows."""
+    """Yield the commands of the unmeasured passes, charged to the root cgroup; with files, also of
+    dropping the page cache afterwards."""
     caching = spec.caching
     assert caching is not None
     loads = [t for t in spec.tenants if t.workload.program == "blkload"]
@@ -162,7 +162,7 @@ def passes(spec: RunSpec, place: Place) -> Iterator[Statement]:
 
 
 def count_function(caching: Caching, place: Place) -> Statement:
-    """A function of the shell that notes what was counted, once all is quiet."""
+    """Return a shell function that records the counters after all requests have completed."""
     status = of(caching).status()
     body: list[Statement] = [
         run("sleep", _SETTLE_S),
@@ -184,7 +184,7 @@ def _stat_file(block: str) -> str:
 
 
 def detach(spec: RunSpec, place: Place) -> list[Statement]:
-    """Commands that take the cache away."""
+    """Return the commands that remove the cache."""
     caching = spec.caching
     assert caching is not None
     made = parts(caching, place)
@@ -197,10 +197,10 @@ def detach(spec: RunSpec, place: Place) -> list[Statement]:
 
 
 def report(text: str, caching: Caching, place: Place) -> CacheReport:
-    """What was counted, and whether it can be true.
+    """Parse and check the counters.
 
     Raises:
-        ValueError: it is not what count_function() writes.
+        ValueError: the text was not written by count_function().
     """
     before, after = (_counted(part, caching, place) for part in _halves(text))
     change = {name: value - before.get(name, 0) for name, value in after.items()}
@@ -236,7 +236,7 @@ def _counted(text: str, caching: Caching, place: Place) -> dict[str, int]:
         **_named("top", _device_counts(read, cache.block(made))),
         **_named("origin", _device_counts(read, made.origin)),
         **_named("ssd", {name: sum(one[name] for one in ssd) for name in _STAT}),
-        # Without what a cache keeps elsewhere than in a data block.
+        # Excludes metadata, which are not in data blocks.
         **_named("data", ssd[-1]),
     }
     own = {PurePosixPath(path).name: read.get(path, "") for path in cache.counter_files()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where the kernel says what it charged to a tenant's cgroup."""
+"""Files with the kernel's charges to a tenant's cgroup."""
 
 from isoblk.run.spec import RUNNING, RunSpec, Tenant
 from isoblk.run.tier import Place
@@ -7,17 +7,17 @@ from isoblk.schedulers.registry import kind_of
 
 
 def throttles(spec: RunSpec) -> bool:
-    """Whether it is throttling that counts, if it is in use."""
+    """Return whether the throttling policy counts, if it is in use."""
     return spec.cgroup == "v1" and not kind_of(spec.scheduler).blkio_policy
 
 
 def charge_files(tenant: Tenant, spec: RunSpec, place: Place) -> list[str]:
-    """Files of the tenant's cgroup that hold bytes and requests."""
+    """Return files of the tenant's cgroup with bytes and requests."""
     directory = place.cgroup_of(tenant.cgroup)
     if spec.cgroup == "v2":
         return [f"{directory}/io.stat"]
-    # Only a policy that counts has figures: the elevator's, else throttling if it is in use.
+    # Only the policy that counts has figures: the elevator's, else throttling if it is in use.
     name = kind_of(spec.scheduler).blkio_policy or "throttle"
-    # What is running may be in cgroups below.
+    # A running tenant's processes may be in child cgroups.
     deep = "_recursive" if tenant.workload.program == RUNNING else ""
     return [f"{directory}/blkio.{name}.io_{what}{deep}" for what in ("service_bytes", "serviced")]

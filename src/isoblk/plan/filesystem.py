@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The parts of a plan that are about the file system that programs work on."""
+"""The parts of a plan that concern the file system of programs."""
 
 from isoblk.run.shell import Command, Statement, run, write
 from isoblk.run.spec import Filesystem, RunSpec
 from isoblk.run.tier import Place
 
-# Nothing about a file system is left to chance, or to be done once it is in use.
+# Options that remove randomness, and work that would be deferred until the file system is in use.
 _UUID = "69736f62-6c6b-4000-8000-000000000001"
 _MKFS = {
     "ext4": (
@@ -21,19 +21,19 @@ DROP_CACHES = write(3, "/proc/sys/vm/drop_caches")
 
 
 def mount_point(place: Place) -> str:
-    """Where the file system is: not in the run's directory, but on the host machine."""
+    """Return the mount point: outside of the run's directory, except on the host machine."""
     return "/run/fs" if place.run.startswith("/") else "fs"
 
 
 def partition(disk: str) -> str:
-    """The kernel's name of a disk's first partition."""
+    """Return the kernel's name of a disk's first partition."""
     return f"{disk}p1" if disk[-1].isdigit() else f"{disk}1"
 
 
 def make_filesystem(filesystem: Filesystem, place: Place) -> list[Statement]:
-    """Commands that make and mount it.
+    """Return the commands that make and mount the file system.
 
-    A partition is a part of the disk's own request queue. It is added without a partition table:
+    Its partition uses the disk's own request queue. It is added without a partition table, so
     nothing is written for it.
     """
     start, length = filesystem.offset // _SECTOR, filesystem.size // _SECTOR
@@ -44,7 +44,7 @@ def make_filesystem(filesystem: Filesystem, place: Place) -> list[Statement]:
 
 
 def make_on(filesystem: Filesystem, place: Place, device: str) -> list[Statement]:
-    """Commands that make it on a device, and mount it."""
+    """Return the commands that make and mount the file system on a device."""
     return [
         run(*_MKFS[filesystem.type], *filesystem.mkfs, device),
         run("mkdir", mount_point(place)),
@@ -53,13 +53,13 @@ def make_on(filesystem: Filesystem, place: Place, device: str) -> list[Statement
 
 
 def mount(filesystem: Filesystem, place: Place, device: str) -> Command:
-    """Command that mounts it from a device."""
+    """Return the command that mounts the file system from a device."""
     options = ("-o", filesystem.mount) if filesystem.mount else ()
     return run("mount", "-t", filesystem.type, *options, device, mount_point(place))
 
 
 def drop_pages(spec: RunSpec, place: Place, device: str) -> list[Statement]:
-    """Commands after which nothing of the file system is in memory."""
+    """Return the commands that remove the file system from the page cache."""
     if spec.filesystem is None:
         return []
     return [
@@ -70,7 +70,7 @@ def drop_pages(spec: RunSpec, place: Place, device: str) -> list[Statement]:
 
 
 def unmount(spec: RunSpec, place: Place) -> list[Statement]:
-    """Commands that take the file system away again."""
+    """Return the commands that remove the file system."""
     if spec.filesystem is None:
         return []
     if spec.caching is not None or spec.stack:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Turn a run into the script that the guest executes: what a person would type.
+"""Turn a run into the shell script that the guest executes.
 
-The script holds no path of the host: the machine passes the run's directory as $RUN on the
-kernel's command line, and everything the script needs from outside lies in it. So the text,
-with the kernel and the modules, determines the run.
+The script has no path of the host: the machine passes the run's directory as $RUN on the kernel's
+command line, and all external inputs are in it. The text, the kernel and the modules therefore
+determine the run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,36 +41,36 @@ RUN_DIR = UML.place.run
 CGROUP = UML.place.cgroup
 SCHED = f"/sys/kernel/debug/block/{DISK}/sched"
 CONFIGFS = "/sys/kernel/config"
-# What all processors have done since the boot, in its first line; and where a run in real time
-# keeps that of its begin and end.
+# Busy time of all processors since the boot, in the first line; and the files with its values at
+# begin and end of a run in real time.
 PROCESSORS = "/proc/stat"
 BEGIN, END = "processors-begin", "processors-end"
 _SCRATCH = run("mount", "-t", "tmpfs", "tmpfs", "/tmp")
 ALIGN = run("cat", f"{blkload.ROOT}/align", To("/dev/null"))
 
-# Of modules. Without them null_blk makes a device of its own, and KUnit runs no test.
+# Parameters of modules. Without them null_blk makes a device of its own, and KUnit runs no test.
 _PARAMETERS = {"null_blk": ("nr_devices=0",), "kunit": ("enable=1", "autorun=1")}
 
-# Attributes of a vdisk: those that a plan always writes, and those that it writes if they are
-# not as the module has them.
+# Attributes of a vdisk: those that a plan always writes, and those that it writes unless they are
+# at the module's default.
 _OF_EVERY_MODEL = (
     *("model", "size", "logical_block_size", "queue_depth", "hw_queues"),
     *("read_bps", "write_bps"),
 )
 _OFTEN_LEFT = ("flush_ns", "write_cache", "store", "jitter", "seed")
 
-# memory.high in eighths of memory.max. A buffered writer is throttled by memory.high alone: the
-# kernel counts a cgroup's dirty pages up to two seconds late, so that it has filled memory.max
-# before balance_dirty_pages() sees it, and is killed if none of its writes ends in 16 rounds of
+# memory.high in eighths of memory.max. Only memory.high throttles a buffered writer: the kernel
+# updates a cgroup's count of dirty pages up to two seconds late, so the cgroup reaches memory.max
+# before balance_dirty_pages() acts, and is killed if none of its writes completes in 16 rounds of
 # reclaim, about 0.2 s.
 _HIGH_EIGHTHS = 7
 
-# Bytes a second that no disk reaches.
+# Bytes per second beyond any disk.
 _NO_LIMIT = 1 << 60
 
 
 class _Heading(shell.Form):
-    """What the parts of a script begin with."""
+    """Headings of a script's sections."""
 
     IN_GUEST = """\
 #!/bin/sh
@@ -99,13 +99,13 @@ class _Heading(shell.Form):
 
 
 class _Line(shell.Form):
-    """Lines that no single command is."""
+    """Lines that are not single commands."""
 
     SAFE = "set -eu"
     PATH = "export PATH={path}"
     NUMBER = "dev=$(cat {file})"
     UNCOUNTED = "# On v1 the kernel counts where there is a limit; this one is never reached."
-    # grep says of an empty file that it has no line, with status 1.
+    # grep exits with status 1 for an empty file, which has no line.
     IF_ANY = "{read} || [ $? = 1 ]"
 
 
@@ -114,9 +114,9 @@ _Section = list[Statement]
 
 @dataclass(frozen=True)
 class Plan:
-    """A script, the settings it makes (read back after set-up), the modules it loads, the tier
-    of the machines that can run it, and where it finds disk and cgroups there. later: the settings
-    that each change of the scheduler makes, read back then. cpus: of the machine."""
+    """A script, its settings (read back after set-up), the modules it loads, the tier of its
+    machines, and the place of disk and cgroups there. later: the settings of each change of the
+    scheduler, read back then. cpus: of the machine."""
 
     text: str
     settings: tuple[Setting, ...]
@@ -128,7 +128,8 @@ class Plan:
 
 
 def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
-    """The plan of a run whose spec is complete (calibrated, capped), for a kind of machine."""
+    """Return the plan of a run whose spec is complete (calibrated, capped), for a kind of
+    machine."""
     place = tier.place
     scheduler = tuple(_scheduler_settings(spec, place))
     weights = tuple(_weight_settings(spec, place))
@@ -157,7 +158,7 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
         modules += target.of(spec.caching).modules
     processors = tuple(_processor_settings(tier))
     settings = (*processors, *device, *ssd, *cache, *shown, *scheduler, *weights, *loads)
-    # Only where nobody waits for it does each part begin at a whole second.
+    # Begin each part at a whole second, if waiting costs no real time.
     align = [ALIGN] if tier.virtual_time else []
     number = fill(_Line.NUMBER, file=Quoted(f"/sys/block/{DISK}/dev"))
     sections: list[_Section] = [
@@ -189,15 +190,15 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
 
 
 def _text(sections: Iterable[_Section]) -> str:
-    """The script. A section that has a heading only is left out."""
+    """Return the script. A section with only a heading is omitted."""
     return "\n\n".join(shell.render(lines) for lines in sections if len(lines) > 1) + "\n"
 
 
 def _files(spec: RunSpec, tier: Tier) -> list[_Section]:
-    """The sections that make the file system, and what is to be in it before the run."""
+    """Return the sections that make the file system and its initial files."""
     if spec.filesystem is None or spec.caching is not None:
         return []
-    # The root of a guest cannot be written to.
+    # A guest's root is read-only.
     scratch = [] if tier.name == HOST.name else [_SCRATCH]
     place = tier.place
     if spec.stack:
@@ -219,7 +220,7 @@ def _files(spec: RunSpec, tier: Tier) -> list[_Section]:
 def _cache(
     spec: RunSpec, tier: Tier, ssd: tuple[Setting, ...], cache: tuple[Setting, ...]
 ) -> list[_Section]:
-    """The sections that make the cache, and before it the files that a run begins with."""
+    """Return the sections that make the files of the run, and then the cache."""
     caching, place = spec.caching, tier.place
     if caching is None:
         return []
@@ -244,7 +245,7 @@ def _cache(
 
 
 def _measured(spec: RunSpec, align: Sequence[Statement], tier: Tier) -> list[_Section]:
-    """The sections of the run itself."""
+    """Return the sections of the run itself."""
     place = tier.place
     load = _run(spec, align, place)
     # In virtual time the processor is never busy.
@@ -262,8 +263,8 @@ def _measured(spec: RunSpec, align: Sequence[Statement], tier: Tier) -> list[_Se
 def _host_plan(
     spec: RunSpec, tier: Tier, scheduler: tuple[Setting, ...], weights: tuple[Setting, ...]
 ) -> Plan:
-    """The plan of a run on the machine that isoblk runs on, which it changes: disk and file
-    systems are there, and fio is the load."""
+    """Return the plan of a run on the machine that isoblk runs on: disk and file systems exist, and
+    fio is the load."""
     place = tier.place
     number = fill(_Line.NUMBER, file=f"/sys/block/{place.disk}/dev")
     sections: list[_Section] = [
@@ -291,12 +292,12 @@ def check_queues(specs: Iterable[RunSpec], tier: Tier) -> None:
     """
     for spec in specs:
         if spec.caching is not None and tier.name != UML.name:
-            # Of Debian's kernel they are modules, and what is counted settles in virtual time.
-            raise UserError(f"no caches on the {tier.name} machine", next="leave --machine")
+            # In Debian's kernel they are modules, and counters settle only in virtual time.
+            raise UserError(f"no caches on the {tier.name} machine", next="remove --machine")
         if spec.stack and tier.name != UML.name:
             raise UserError(
                 f"no layers on the {tier.name} machine",
-                next='leave --machine, or set stack = "none"',
+                next='remove --machine, or set stack = "none"',
             )
         if isinstance(spec.device, VdiskDevice) and spec.device.hw_queues > tier.cpus:
             raise UserError(
@@ -314,7 +315,7 @@ def check_programs(specs: Iterable[RunSpec], tier: Tier) -> None:
     """
     if tier.name != ICOUNT.name:
         return
-    # Programs would be read over 9p in the measured time, which takes as long as the host does.
+    # Programs would be read over 9p in the measured time, at the speed of the host.
     for spec in specs:
         loads = (tenant.workload.program for tenant in spec.tenants)
         lacks: list[str] = [program for program in loads if program != "blkload"]
@@ -322,25 +323,25 @@ def check_programs(specs: Iterable[RunSpec], tier: Tier) -> None:
         if lacks:
             raise UserError(
                 f"the icount machine has blkload only, not {lacks[0]}",
-                next="take another --machine",
+                next="choose another --machine",
             )
 
 
 def predicts(spec: RunSpec) -> bool:
-    """Whether a run leaves a history of predictions, in RUN_DIR/predictions."""
-    # Another elevator's history is gone with it.
+    """Return whether a run records a history of predictions, in RUN_DIR/predictions."""
+    # A change of the elevator removes its history.
     predicts_all = kind_of(spec.scheduler).predicts and not spec.scheduler_events
     return predicts_all and any(tenant.workload.program == "blkload" for tenant in spec.tenants)
 
 
 def prologue(modules: tuple[str, ...], cgroup: CgroupVersion, tier: Tier = UML) -> list[Statement]:
-    """What every script begins with: file systems, and the modules loaded."""
+    """Return the begin of every script: mount file systems, and load the modules."""
     kind = ("cgroup2",) if cgroup == "v2" else ("cgroup", "-o", "blkio")
     return [
         _Heading.IN_GUEST,
         _Line.SAFE,
         fill(_Line.PATH, path=tier.path),
-        # -n: until /run is the guest's own, mount would do more where the host has a /run/mount.
+        # -n: until the guest has its own /run, mount would do more if the host has a /run/mount.
         run("mount", "-n", "-t", "proc", "proc", "/proc"),
         tier.at_end,
         run("mount", "-n", "-t", "sysfs", "sysfs", "/sys"),
@@ -359,8 +360,8 @@ def prologue(modules: tuple[str, ...], cgroup: CgroupVersion, tier: Tier = UML) 
 
 
 def _processor_settings(tier: Tier) -> Iterator[Setting]:
-    """All processors take part. It is read back, and the script, hence the run's id, depends on
-    how many there are."""
+    """Yield the settings that bring all processors online. They are read back, and the script,
+    hence the run's id, depends on their number."""
     for number in range(1, tier.cpus if tier.chosen_cpus else 1):
         yield Setting(f"/sys/devices/system/cpu/cpu{number}/online", "1")
 
@@ -395,8 +396,8 @@ def _device_settings(device: Device, name: str, tier: Tier) -> Iterator[Setting]
 
 
 def _vdisk_values(disk: VdiskDevice) -> dict[str, str | int]:
-    """What is written of a vdisk, by file: what every disk has and what its model looks at, but
-    of what most runs leave as it is only what they do not."""
+    """Return the values of a vdisk by file: those of every disk and of its model, without rarely
+    used ones at their defaults."""
     own: dict[str, Sequence[str]] = {
         "fixed": ("servers", "read_ns", "write_ns", "trim_ns"),
         "flash": (),
@@ -420,7 +421,7 @@ def _vdisk_values(disk: VdiskDevice) -> dict[str, str | int]:
 
 
 def _written(value: str | int) -> str | int:
-    """An attribute as the file reads back: 0 and 1 for false and true."""
+    """Return an attribute as the file reads back: 0 and 1 for false and true."""
     return int(value) if isinstance(value, bool) else value
 
 
@@ -437,7 +438,7 @@ def _scheduler_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
 def _elevator(
     queue: str, scheduler: Scheduler, tunables: Mapping[str, int | str]
 ) -> Iterator[Setting]:
-    """Give a request queue an elevator, and both what is to be set of them."""
+    """Yield the settings of a request queue's elevator and tunables."""
     yield Setting(f"{queue}/scheduler", scheduler.elevator, "choice")
     for name, value in tunables.items():
         yield Setting(f"{queue}/{name}", str(value))
@@ -447,7 +448,7 @@ def _elevator(
 
 
 def _switches(spec: RunSpec) -> list[SchedulerEvent]:
-    """The changes of the scheduler, in the order in which they come."""
+    """Return the changes of the scheduler, by time."""
     return sorted(spec.scheduler_events, key=lambda event: event.at_ns)
 
 
@@ -460,12 +461,12 @@ def _switch_settings(event: SchedulerEvent, spec: RunSpec, place: Place) -> tupl
 
 
 def switch_file(index: int) -> str:
-    """Where a run keeps what was read back after a change of the scheduler."""
+    """Return the file with the values that were read back after a change of the scheduler."""
     return f"knobs-{index + 1}"
 
 
 def _queues(spec: RunSpec, place: Place) -> tuple[list[str], list[str]]:
-    """The request queues that the scheduler is on, and those that have none."""
+    """Return the request queues with the scheduler, and those without one."""
     if spec.caching is None:
         return [f"/sys/block/{disk}/queue" for disk in target.disks(spec, place)], []
     on = spec.caching.scheduler_on
@@ -486,7 +487,7 @@ def _make_cgroups(spec: RunSpec, place: Place) -> list[Statement]:
         if tenant.cgroup not in own and tenant.workload.program != RUNNING
     ]
     lines: list[Statement] = []
-    # What was written to a file is charged, when it goes to the disk, to whom its page belongs.
+    # Writeback of a file's page is charged to the page's memory cgroup.
     controllers = ("+io", "+memory") if spec.filesystem else ("+io",)
     if spec.cgroup == "v2":
         lines.append(_delegate(place.hierarchy, *controllers))
@@ -531,7 +532,7 @@ def _weight_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
 
 
 def _weight_files(spec: RunSpec) -> list[str]:
-    """The files that take a cgroup's weight, of all schedulers that the run has."""
+    """Return the files for a cgroup's weight, of all schedulers of the run."""
     files = (kind_of(one).weight_files.get(spec.cgroup) for one in schedulers_of(spec))
     return list(dict.fromkeys(file for file in files if file))
 
@@ -558,7 +559,7 @@ def _run(spec: RunSpec, align: Sequence[Statement], place: Place) -> list[Statem
 
 
 def _counted(load: list[Statement], place: Place) -> list[Statement]:
-    """The load, and before and after it what the processors have done since the boot."""
+    """Return the load, with records of the processors' busy time before and after it."""
     return [
         run("head", "-n", "1", PROCESSORS, To(f"{place.run}/{BEGIN}")),
         *load,
@@ -600,8 +601,8 @@ def _collect(spec: RunSpec, place: Place) -> list[Statement]:
 
 
 def _charges(spec: RunSpec, place: Place) -> Statement:
-    """Save what the tenants' cgroups were charged with. A machine that is not ours alone has
-    other devices that they do I/O on: there, with the disk's number."""
+    """Return the statement that saves the charges to the tenants' cgroups. On a machine with other
+    devices, also the disk's number."""
     files = shell.rows(charged_files(spec, place))
     read = run("grep", "-H", "", *files, Syntax.BREAK, To(f"{place.run}/charged"))
     # A cgroup without I/O has an empty file.
@@ -609,7 +610,8 @@ def _charges(spec: RunSpec, place: Place) -> Statement:
 
 
 def charged_files(spec: RunSpec, place: Place) -> list[str]:
-    """What is read of them: the file with the device's number, if that is needed, first."""
+    """Return the files for the charges: first the file with the device's number, if it is
+    needed."""
     number = target.number_file(spec, place)
     charged = [file for tenant in spec.tenants for file in charge_files(tenant, spec, place)]
     return [number, *charged] if number else charged

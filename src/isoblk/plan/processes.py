@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The parts of a plan that are about tenants that are processes: their files, their start at one
-moment, and what their cgroups were charged with as time goes by."""
+"""The parts of a plan that concern tenants that are processes: their files, their common start, and
+samples of the charges to their cgroups."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -40,7 +40,7 @@ until [ $(grep -c '' {ready}) = {jobs} ]; do {alive}; sleep 0.02; done"""
     SUCCESS = "status=0"
     OR_STATUS = "{command} || status=$?"
     ENDED = 'echo "$status $({now})" > {file}'
-    # A cgroup without I/O has an empty file; grep says so with status 1.
+    # A cgroup without I/O has an empty file, for which grep exits with status 1.
     SAMPLE = """\
 while :; do
   {now}
@@ -51,7 +51,7 @@ done > {samples} & sampler=$!"""
 
 
 def of_programs(spec: RunSpec) -> list[tuple[Tenant, Program]]:
-    """The tenants that run a program on files, with it."""
+    """Return the tenants that run a program on files, with the program."""
     return [
         (tenant, PROGRAMS[tenant.workload.program])
         for tenant in spec.tenants
@@ -60,7 +60,7 @@ def of_programs(spec: RunSpec) -> list[tuple[Tenant, Program]]:
 
 
 def has_processes(spec: RunSpec) -> bool:
-    """Whether tenants are processes that start at a barrier."""
+    """Return whether tenants are processes that start at a barrier."""
     return any(map(_process, spec.tenants))
 
 
@@ -69,7 +69,7 @@ def _process(tenant: Tenant) -> bool:
 
 
 def sampled(spec: RunSpec) -> list[Tenant]:
-    """The tenants of which is known what their cgroups were charged with as time goes by."""
+    """Return the tenants whose cgroups' charges are sampled."""
     return [
         tenant
         for tenant in spec.tenants
@@ -78,14 +78,14 @@ def sampled(spec: RunSpec) -> list[Tenant]:
 
 
 def task_of(tenant: Tenant, spec: RunSpec, place: Place) -> Task:
-    """A tenant's program, and the run's directory as seen from its own."""
+    """Return a tenant's program, and the run's directory as seen from its own."""
     up = place.run if place.run.startswith("/") else "../.."
     return Task(tenant, spec, up)
 
 
 def prepare(spec: RunSpec, place: Place) -> list[Statement]:
-    """Commands that make the programs' directories and files. At the end the file system is
-    not mounted: nothing is cached, nothing is to be written."""
+    """Return the commands that make the programs' directories and files. At the end the file system
+    is unmounted: no page is cached or dirty."""
     tenants = of_programs(spec)
     if spec.filesystem is None:
         return []
@@ -101,7 +101,7 @@ def prepare(spec: RunSpec, place: Place) -> list[Statement]:
 
 
 def unmeasured(spec: RunSpec, place: Place) -> Iterator[Statement]:
-    """Commands that run all programs once, at the same time, and keep nothing of it."""
+    """Yield the commands that run all programs once, at the same time, without results."""
     top = mount_point(place)
     for index, (tenant, program) in enumerate(of_programs(spec)):
         command = program.command(task_of(tenant, spec, place))
@@ -122,14 +122,14 @@ def run_together(
     events: Iterable[Statement],
     end: Sequence[Statement],
 ) -> list[Statement]:
-    """Commands of a run with tenants that are processes.
+    """Return the commands of a run with tenants that are processes.
 
     Args:
         spec: the run.
         place: of its files.
-        begin: what starts the others, whose barrier comes then.
-        events: what happens after the barrier.
-        end: what waits for the others.
+        begin: starts the other tenants, whose barrier is then.
+        events: after the barrier.
+        end: waits for the other tenants.
     """
     everyone = [i for i, tenant in enumerate(spec.tenants) if _process(tenant)]
     jobs = sum(
@@ -206,14 +206,17 @@ def _sample(tenants: Sequence[Tenant], spec: RunSpec, place: Place) -> Statement
 
 
 def sampled_files(tenants: Sequence[Tenant], spec: RunSpec, place: Place) -> list[str]:
-    """Files that are read again and again."""
+    """Return the files of each sample."""
     if counts_completed(spec, place):
         return [blkload.COMPLETED]
     return [path for tenant in tenants for path in charge_files(tenant, spec, place)]
 
 
 def counts_completed(spec: RunSpec, place: Place) -> bool:
-    """Whether it is known what the disk has completed for each cgroup, and not only what that was
-    charged with when it asked. It is where blkload is, of the disk itself: not of a cache, nor of
-    layers, which send what they keep for themselves to the disk as well."""
+    """Return whether the I/O that the disk completed for each cgroup is known, not only its
+    charges.
+
+    blkload counts it for the disk itself: not for a cache or layers, whose own I/O also reaches the
+    disk.
+    """
     return place.run.startswith("/") and spec.caching is None and not spec.stack

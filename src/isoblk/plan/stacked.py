@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The parts of a plan that are about the layers between the disk and the tenants, and what is
-written by way of them, or of a cache, before a run."""
+"""The parts of a plan that concern the layers between the disk and the tenants, and data that are
+written through them, or through a cache, before a run."""
 
 from isoblk.layers import registry
 from isoblk.plan import target
@@ -21,7 +21,8 @@ and its number depends on the kernel's other drivers."""
 
 
 def make(spec: RunSpec, place: Place) -> list[Statement]:
-    """Commands that make the layers, and write the tenants' regions where a layer needs it."""
+    """Return the commands that make the layers, and write the tenants' regions if a layer needs
+    it."""
     if not spec.stack:
         return []
     lines = registry.make(spec.stack, target.disks(spec, place), spec.device.size)
@@ -31,14 +32,14 @@ def make(spec: RunSpec, place: Place) -> list[Statement]:
 
 
 def zeros(spec: RunSpec, path: str) -> list[Statement]:
-    """Commands that write the tenants' regions in order."""
+    """Return the commands that write the tenants' regions sequentially."""
     how = ("iflag=count_bytes", "oflag=direct,seek_bytes", "conv=notrunc", Syntax.QUIET)
     write = ("dd", "if=/dev/zero", f"of={path}", "bs=1M")
     return [run(*write, f"seek={offset}", f"count={size}", *how) for offset, size in regions(spec)]
 
 
 def regions(spec: RunSpec) -> list[tuple[int, int]]:
-    """Where the tenants work: first byte, bytes."""
+    """Return the tenants' regions: first byte, bytes."""
     loads = [tenant.workload for tenant in spec.tenants]
     whole = registry.size_of(spec.stack, usable_bytes(spec.device, spec.caching))
     return sorted({(load.offset, load.size or whole - load.offset) for load in loads})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which device the tenants of a run use: the disk itself, a cache in front of it, or the uppermost
-of the layers on it; and which disks a run has."""
+"""The device that the tenants of a run use: the disk itself, a cache in front of it, or the
+uppermost layer on it; and the disks of a run."""
 
 from isoblk.caches.base import Cache, Parts
 from isoblk.caches.registry import CACHES
@@ -14,12 +14,12 @@ PLACED = "placed"
 
 
 def of(caching: Caching) -> Cache:
-    """The cache that a study names."""
+    """Return the cache that a study names."""
     return CACHES[caching.cache]
 
 
 def parts(caching: Caching, place: Place) -> Parts:
-    """What the cache is made of."""
+    """Return the devices of the cache."""
     regions = of(caching).regions(caching.options, caching.ssd_bytes)
     return Parts(
         origin=f"{place.disk}p1",
@@ -31,12 +31,12 @@ def parts(caching: Caching, place: Place) -> Parts:
 
 
 def disks(spec: RunSpec, place: Place) -> list[str]:
-    """The kernel's names of the disks that are of the study's device, and have its scheduler."""
+    """Return the kernel's names of the disks of the study's device, which have its scheduler."""
     return [place.disk, *(f"disk{number}" for number in range(1, disks_of(spec.stack)))]
 
 
 def device(spec: RunSpec, place: Place) -> str:
-    """Path of the device that the tenants use."""
+    """Return the path of the device that the tenants use."""
     if spec.stack:
         return layers_of(spec.stack)[-1].device
     if spec.caching is None:
@@ -47,8 +47,8 @@ def device(spec: RunSpec, place: Place) -> str:
 
 
 def number_file(spec: RunSpec, place: Place) -> str:
-    """File with the number of the device that the tenants' cgroups are charged for; "" if they
-    use no other."""
+    """Return the file with the number of the device that the tenants' cgroups are charged for; ""
+    if they use no other device."""
     if spec.stack:
         return f"/sys/block/{layers_of(spec.stack)[-1].block}/dev"
     if spec.caching is None:
@@ -56,7 +56,7 @@ def number_file(spec: RunSpec, place: Place) -> str:
     if spec.caching.placement == "scattered":
         return "/sys/block/dm-1/dev"
     block = of(spec.caching).block(parts(spec.caching, place))
-    # A partition has no account of its own.
+    # I/O to a partition is charged for its disk.
     for disk in (place.disk, SSD):
         if block.startswith(f"{disk}p"):
             return f"/sys/block/{disk}/dev"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a scheduler must tell of itself so that a study can name it: docs/concepts/schedulers.md."""
+"""The interface of a scheduler that a study can name: docs/concepts/schedulers.md."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,15 +20,14 @@ Tunables = dict[str, int | str]
 
 @dataclass(frozen=True)
 class Asked:
-    """What a study says at one point of its matrix that a scheduler may look at.
+    """A study's settings at one point of its matrix that concern a scheduler.
 
     Attributes:
-        table: the study's table that this scheduler alone reads, if it has one.
+        table: the study's table that only this scheduler reads, if there is one.
         iosched: the study's tunables of this scheduler.
-        targets: gives by when a request of a tenant is to have ended, microseconds, by the tenant's
-            name; of those that have a target of their own.
-        shares: gives each tenant's part of the whole by weight, by its name.
-        no_calibration: why the disk cannot be calibrated, in words; "" if it can.
+        targets: returns the tenants' own latency targets, microseconds, by name.
+        shares: returns each tenant's share by weight, by name.
+        no_calibration: why the disk cannot be calibrated; "" if it can.
     """
 
     table: msgspec.Struct | None = None
@@ -40,13 +39,13 @@ class Asked:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A load alone on the device that a scheduler takes a figure from.
+    """A load alone on the device that gives a scheduler a figure.
 
     Attributes:
-        load: what is run.
-        op: whose rate it is: "read" or "write".
-        unit: of the rate, a second: "bytes" or "ios".
-        warmup_ns: for how long the load runs before its rate is measured.
+        load: the load.
+        op: whose rate counts: "read" or "write".
+        unit: of the rate per second: "bytes" or "ios".
+        warmup_ns: time of the load before the measurement.
     """
 
     load: Workload
@@ -57,12 +56,12 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the runs have shown that a scheduler needs first.
+    """Results of other runs that a scheduler needs.
 
     Attributes:
-        figures: of its measurements, by their names; None if they were not made.
-        totals: bytes read and written a second by the run under `none`; None if it has not ended.
-        shares: each tenant's part of the whole by weight, by its name.
+        figures: of its measurements, by name; None if they were not made.
+        totals: bytes read and written per second by the run under `none`; None before its end.
+        shares: each tenant's share by weight, by name.
     """
 
     figures: Mapping[str, int] | None
@@ -71,31 +70,34 @@ class Measured:
 
 
 class SchedulerKind:
-    """One scheduler, or a controller that works on top of `none`.
+    """A scheduler, or a controller that works on top of `none`.
 
     Attributes:
-        name: as a study calls it.
-        elevator: what goes to queue/scheduler.
-        modules: this repository's kernel modules that it needs, in the order in which they load.
-        weight_files: by the version of cgroups, the file that takes a cgroup's weight.
-        target_file: the file that takes a cgroup's latency target, "" if there is none.
-        weights: the weights that it takes.
-        blkio_policy: the policy that counts on cgroup v1 what a cgroup did, "" if it has none.
-        tunables: ranges of its files below queue/iosched; None if it has no such files. What is
-            not named there is a number of 32 bits, or a word.
-        tunable_words: by file below queue/iosched that takes no number, what it takes, in words.
-        tunable_forms: by file below queue/iosched, how it reads back if not as written.
-        table: the study's table that it alone reads, "" if there is none.
-        v2_only: it is there on cgroup v2 only.
-        fixed_weights: it turns a weight into a cap or a target when the run begins, so that there
-            is no weight to change, and none of a cgroup that holds others.
-        one_disk: it limits what a cgroup does to one disk, and of a cache's two it is not clear
-            which.
-        divides_tags: it divides the scheduler's tags among groups, and needs enough of them.
-        predicts: it leaves a history of what it predicted.
-        measured_first: what its measurements are, in words; "" if there are none.
-        after_none: what it takes from the run under `none` at the same point, in words; "" for
-            nothing.
+        name: in studies.
+        elevator: value of queue/scheduler.
+        modules: this repository's kernel modules that it needs, in order of loading.
+        weight_files: by version of cgroups, the file for a cgroup's weight.
+        target_file: the file for a cgroup's latency target, "" without one.
+        weights: range of the weights.
+        blkio_policy: the policy that counts a cgroup's I/O on cgroup v1, "" without one.
+        tunables: ranges of its files below queue/iosched; None without such files. Files that are
+            not listed take a 32-bit number or a word.
+        tunable_words: by file below queue/iosched that takes no number, a description of its
+            values.
+        tunable_forms: by file below queue/iosched, the format in which it reads back, if not as
+            written.
+        table: the study's table that only this scheduler reads, "" without one.
+        v2_only: whether it needs cgroup v2.
+        fixed_weights: whether weights become caps or targets at the begin of the run. Then a weight
+            cannot change, and a cgroup with children has none.
+        one_disk: whether it limits a cgroup's I/O to one disk, which is ambiguous for the two disks
+            of a cache.
+        divides_tags: whether it divides the scheduler's tags among groups, and needs enough of
+            them.
+        predicts: whether it records a history of predictions.
+        measured_first: description of its measurements; "" without any.
+        after_none: description of the values that it takes from the run under `none` at the same
+            point; "" without any.
     """
 
     name: str
@@ -118,57 +120,58 @@ class SchedulerKind:
     after_none: str = ""
 
     def check(self, table: msgspec.Struct) -> None:
-        """Check the study's table that is this scheduler's.
+        """Check the study's table of this scheduler.
 
         Raises:
-            FieldError: what is wrong, and what is allowed.
+            FieldError: the cause, and the allowed values.
         """
 
     def check_tunables(self, iosched: Tunables) -> None:
-        """Check what ranges do not say of the study's tunables of this scheduler.
+        """Check the study's tunables of this scheduler beyond their ranges.
 
         Raises:
-            FieldError: what is wrong, and what is allowed.
+            FieldError: the cause, and the allowed values.
         """
 
     def check_beside_running(self, scheduler: Scheduler, tenant: Field) -> None:
-        """Check that it can divide a disk that is in use by a tenant which is running already.
+        """Check that it can divide a disk that a running tenant uses.
 
         Args:
             scheduler: of the run.
-            tenant: where the study names that tenant.
+            tenant: field of the study with that tenant.
 
         Raises:
             FieldError: it cannot.
         """
 
     def make(self, asked: Asked) -> Scheduler:
-        """The scheduler of a run. What other runs must give first is None."""
+        """Return the scheduler of a run. Results of other runs are None."""
         return Scheduler(name=self.name, elevator=self.elevator, iosched=asked.iosched)
 
     def measurements(self, scheduler: Scheduler) -> Mapping[str, Measurement]:
-        """What is to be measured of the device before a run with this scheduler can be made."""
+        """Return the measurements of the device that a run with this scheduler needs."""
         return {}
 
     def complete(self, scheduler: Scheduler, measured: Measured) -> Scheduler:
-        """The scheduler with what was measured filled in.
+        """Return the scheduler with the measured values.
 
         Raises:
-            ValueError: what is needed is not there.
+            ValueError: a required value is missing.
         """
         return scheduler
 
     def device_settings(self, scheduler: Scheduler, place: Place) -> Iterator[Setting]:
-        """Set it up for the disk, once queue/scheduler and its tunables are written."""
+        """Yield the settings for the disk, after queue/scheduler and its tunables."""
         return iter(())
 
     def tenant_settings(
         self, scheduler: Scheduler, tenant: str, directory: str, cgroup: CgroupVersion
     ) -> Iterator[Setting]:
-        """Set it up for one tenant, but for its weight. directory: of the tenant's cgroup."""
+        """Yield the settings for one tenant, without its weight. directory: of the tenant's
+        cgroup."""
         return iter(())
 
 
 def pairs(values: Mapping[str, int | float | str]) -> ForDevice:
-    """NAME=VALUE pairs for the one device, as the files of cgroups take them."""
+    """Return NAME=VALUE pairs for the disk, in the format of cgroup files."""
     return ForDevice(" ".join(f"{name}={value}" for name, value in values.items()))

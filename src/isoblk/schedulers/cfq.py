@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""cfq: slices of time by weight, as the kernel had it until 5.0, on blk-mq."""
+"""cfq: time slices by weight, as in the kernel before 5.0, on blk-mq."""
 
 from collections.abc import Mapping
 

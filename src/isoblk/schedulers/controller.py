@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the kernel's io controllers have in common."""
+"""Common parts of the kernel's io controllers."""
 
 from isoblk.run.field import Field, FieldError
 from isoblk.run.spec import Scheduler
@@ -9,7 +9,7 @@ from isoblk.schedulers.base import SchedulerKind
 class Controller(SchedulerKind):
     """A controller of cgroup v2, on top of `none`.
 
-    io.max has a relative on v1, with other rules.
+    io.max has a counterpart on v1, with other rules.
     """
 
     elevator = "none"
@@ -18,14 +18,14 @@ class Controller(SchedulerKind):
 
 
 class Limit(Controller):
-    """One that knows no weights: the run turns them into limits."""
+    """A controller without weights: the run converts them to limits."""
 
     fixed_weights = True
 
     def check_beside_running(self, scheduler: Scheduler, tenant: Field) -> None:
-        """Refuse: what it can set is for isoblk's own tenants."""
+        """Refuse: its limits are only for isoblk's own tenants."""
         raise FieldError(
             tenant,
             f"{self.name} has limits and no weights, which are for isoblk's own tenants",
-            next=f"leave out {self.name}",
+            next=f"remove {self.name}",
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""feedbac: the credits of P2, by what the disk is predicted to do."""
+"""feedbac: the credits of P2, by predictions of the disk's throughput."""
 
 from collections.abc import Mapping
 

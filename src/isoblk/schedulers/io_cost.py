@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""io.cost: a price for every request, by a model of the device, and weights over the time that
-remains."""
+"""io.cost: a cost per request by a model of the device, and weights of the device's time."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
@@ -27,9 +26,9 @@ _LATENCY_US = Range(0, 60_000_000)
 COEFFICIENT = Range(1, (1 << 53) - 1)
 
 # The coefficients of io.cost.model in the order in which iocost_coef_gen.py (tools/cgroup in the
-# kernel's source) measures them, and what it has fio do: rw, iodepth and bs. The script's own
-# sequential block is 128 MiB; ours is the largest the generator takes, 32 MiB. The kernel cuts
-# either into requests of max_sectors_kb, some 25 at a time here.
+# kernel's source) measures them, with its options of fio: rw, iodepth and bs. The script's
+# sequential block is 128 MiB; here it is the largest of the generator, 32 MiB. The kernel splits
+# either into requests of max_sectors_kb, some 25 in flight.
 MODEL = {
     "rbps": Measurement(Workload(rw="read", bs=limits.MAX_BLOCK), "read", "bytes"),
     "rseqiops": Measurement(Workload(rw="read", bs=4096, iodepth=64), "read", "ios"),
@@ -41,8 +40,8 @@ MODEL = {
 
 
 class IoCostTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[io_cost]: model "calibrated" (measured on the device first, as the kernel's
-    iocost_coef_gen.py does) or the six coefficients; qos as io.cost.qos takes it."""
+    """[io_cost]: model "calibrated" (measured on the device first, as by the kernel's
+    iocost_coef_gen.py) or the six coefficients; qos in the format of io.cost.qos."""
 
     model: Annotated[
         Literal["calibrated"] | dict[str, int],
@@ -70,16 +69,16 @@ class IoCost(Controller):
             _check_qos(key, value)
 
     def check_beside_running(self, scheduler: Scheduler, tenant: Field) -> None:
-        """Refuse to calibrate, which writes anywhere."""
+        """Refuse to calibrate, because it writes anywhere."""
         if scheduler.io_cost_model is None:
             raise FieldError(
                 ("io_cost", "model"),
-                "to calibrate writes to the disk, which is in use",
+                "a calibration writes to the disk, which is in use",
                 next="give the six coefficients",
             )
 
     def make(self, asked: Asked) -> Scheduler:
-        """io.cost with the study's model, or with none until it is measured."""
+        """Return io.cost with the study's model; None before it is measured."""
         assert isinstance(asked.table, IoCostTable)
         model = asked.table.model
         return Scheduler(
@@ -90,27 +89,27 @@ class IoCost(Controller):
         )
 
     def measurements(self, scheduler: Scheduler) -> Mapping[str, Measurement]:
-        """The six coefficients, unless the study gives them."""
+        """Return the six coefficients' measurements, unless the study gives the coefficients."""
         return MODEL if scheduler.io_cost_model is None else {}
 
     def complete(self, scheduler: Scheduler, measured: Measured) -> Scheduler:
-        """io.cost with the coefficients that were measured."""
+        """Return io.cost with the measured coefficients."""
         if scheduler.io_cost_model is not None:
             return scheduler
         if measured.figures is None or set(measured.figures) != set(MODEL):
             raise ValueError("io.cost needs the six coefficients of its model")
-        # To the kernel a coefficient of 0 means that such I/O costs nothing.
+        # For the kernel, I/O with a coefficient of 0 costs nothing.
         model = {name: max(1, measured.figures[name]) for name in MODEL}
         return msgspec.structs.replace(scheduler, io_cost_model=model)
 
     def device_settings(self, scheduler: Scheduler, place: Place) -> Iterator[Setting]:
-        """The model and the qos."""
+        """Yield the model and the qos."""
         if scheduler.io_cost_model is None:
             raise ValueError("io.cost without a model: the calibration has not run")
         model_file, qos_file = (f"{place.hierarchy}/{name}" for name in FILES)
         model = {"ctrl": "user", "model": "linear"} | scheduler.io_cost_model
         yield Setting(model_file, pairs(model), "pairs")
-        # "ctrl=user" takes the figures that stand beside it; without any the kernel chooses.
+        # "ctrl=user" uses the values of the same line; without any the kernel chooses.
         own: dict[str, int | float | str] = {"enable": 1}
         qos = own | {"ctrl": "user"} | scheduler.io_cost_qos if scheduler.io_cost_qos else own
         yield Setting(qos_file, pairs(qos), "pairs")

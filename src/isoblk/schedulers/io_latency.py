@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""io.latency: a target for each tenant; who misses it has the others' depth cut."""
+"""io.latency: a target for each tenant; if a tenant misses it, the depth of the others is
+reduced."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -16,8 +17,9 @@ from isoblk.schedulers.controller import Limit
 
 
 class IoLatencyTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[io_latency]: the heaviest tenant's target, a number in microseconds; a lighter one's
-    is longer in proportion. If tenants have a latency_target, these count, and only these."""
+    """[io_latency]: the heaviest tenant's target, a number in microseconds; a lighter one's is
+    inversely proportional to its weight. If tenants have a latency_target, only these targets
+    apply."""
 
     target: Annotated[
         int | float | str, said("The heaviest tenant's target: us, or text with us, ms or s.")
@@ -32,7 +34,7 @@ class IoLatency(Limit):
     target_file = "io.latency"
 
     def make(self, asked: Asked) -> Scheduler:
-        """io.latency with the targets that tenants have, or with those of their weights."""
+        """Return io.latency with the tenants' own targets, or with those of their weights."""
         assert isinstance(asked.table, IoLatencyTable)
         targets = asked.targets()
         if not targets:
@@ -51,6 +53,6 @@ class IoLatency(Limit):
     def tenant_settings(
         self, scheduler: Scheduler, tenant: str, directory: str, cgroup: CgroupVersion
     ) -> Iterator[Setting]:
-        """The tenant's target."""
+        """Yield the tenant's target."""
         if us := scheduler.io_latency_us.get(tenant):
             yield Setting(f"{directory}/{self.target_file}", pairs({"target": us}), "pairs")

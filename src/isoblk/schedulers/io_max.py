@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""io.max: a cap for each tenant, its weight's share of what the disk does without a scheduler."""
+"""io.max: a cap for each tenant, its share by weight of the throughput without a scheduler."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -13,7 +13,7 @@ from isoblk.run.spec import CgroupVersion, Scheduler
 from isoblk.schedulers.base import Asked, Measured, pairs
 from isoblk.schedulers.controller import Limit
 
-# Far above what a study needs, low enough that a slip of the pen is caught.
+# Far above what a study needs; it catches typing errors.
 _SCALE = 1_000_000
 
 
@@ -44,13 +44,13 @@ class IoMax(Limit):
             )
 
     def make(self, asked: Asked) -> Scheduler:
-        """io.max without caps: the run under `none` gives them."""
+        """Return io.max without caps, which depend on the run under `none`."""
         assert isinstance(asked.table, IoMaxTable)
         return Scheduler(name=self.name, elevator=self.elevator, io_max_scale=asked.table.scale)
 
     def complete(self, scheduler: Scheduler, measured: Measured) -> Scheduler:
-        """io.max with the caps: share x total x scale, at least 1. A cap of 0 means no cap ("max"
-        in io.max): nothing went in that direction."""
+        """Return io.max with the caps: share x total x scale, at least 1. A cap of 0 means no cap
+        ("max" in io.max): there was no I/O in that direction."""
         if measured.totals is None:
             raise ValueError("io.max needs the totals of the run under none")
         read, written = measured.totals
@@ -66,7 +66,7 @@ class IoMax(Limit):
     def tenant_settings(
         self, scheduler: Scheduler, tenant: str, directory: str, cgroup: CgroupVersion
     ) -> Iterator[Setting]:
-        """The tenant's caps."""
+        """Yield the tenant's caps."""
         if scheduler.io_max is None:
             raise ValueError("io.max without limits: the run they are taken from has not ended")
         limits = dict(zip(("rbps", "wbps"), scheduler.io_max[tenant], strict=True))

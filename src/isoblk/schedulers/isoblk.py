@@ -27,11 +27,11 @@ _NUMBER = re.compile(r"[0-9]{1,40}", re.ASCII)
 _MIB, _PAGE = 1 << 20, 4096
 _PAGES = _MIB // _PAGE
 _FASTEST = 1000
-# Writes are measured once the drive's buffer is full.
+# Writes are measured after the drive's buffer is full.
 _FILL_NS = 1_000_000_000
 
-# The coefficients in the order in which the tunable shows them. Large requests keep the device busy
-# as streams do; small ones as io.cost's model has them.
+# The coefficients in the order of the tunable. Large requests keep the device busy, as sequential
+# ones do; small ones as in io.cost's model.
 OWN_MODEL = {
     "rbps": Measurement(Workload(rw="read", bs=_MIB, iodepth=32), "read", "bytes"),
     "rseqiops": MODEL["rseqiops"],
@@ -41,7 +41,7 @@ OWN_MODEL = {
     "wrandiops": replace(MODEL["wrandiops"], warmup_ns=_FILL_NS),
 }
 _LINE = " ".join(f"{name}=N" for name in OWN_MODEL)
-# Tunables of former releases, and what took their place.
+# Tunables of former releases, and their replacements.
 _REMOVED = {
     "account": f'set {COST_MODEL} = "{BYTES}" to divide bytes, or remove it',
     "idle_loss": "set max_loss, or remove it",
@@ -75,8 +75,8 @@ class Isoblk(OwnElevator):
             cost_model(iosched[COST_MODEL])
 
     def make(self, asked: Asked) -> Scheduler:
-        """isoblk with the study's cost model. Without one the device is measured, unless nothing
-        may be written to it."""
+        """Return isoblk with the study's cost model. Without one the device is measured, unless it
+        may not be written."""
         default = AUTO if asked.no_calibration else CALIBRATED
         model = cost_model(asked.iosched.get(COST_MODEL, default))
         if model == CALIBRATED and asked.no_calibration:
@@ -89,16 +89,16 @@ class Isoblk(OwnElevator):
         return msgspec.structs.replace(own, iosched={**own.iosched, COST_MODEL: model})
 
     def measurements(self, scheduler: Scheduler) -> Mapping[str, Measurement]:
-        """The six coefficients, if they are to be calibrated."""
+        """Return the six coefficients' measurements, if they are to be calibrated."""
         return OWN_MODEL if scheduler.iosched.get(COST_MODEL) == CALIBRATED else {}
 
     def complete(self, scheduler: Scheduler, measured: Measured) -> Scheduler:
-        """isoblk with the coefficients that were measured."""
+        """Return isoblk with the measured coefficients."""
         if not self.measurements(scheduler):
             return scheduler
         if measured.figures is None or not set(OWN_MODEL) <= set(measured.figures):
             raise ValueError("isoblk needs the six coefficients of its cost model")
-        # The kernel takes no 0.
+        # The kernel refuses 0.
         figures = {name: max(1, measured.figures[name]) for name in OWN_MODEL}
         for bps, iops in (("rbps", "rseqiops"), ("wbps", "wseqiops")):
             figures[bps] = _of_data(figures[bps], figures[iops])
@@ -106,17 +106,17 @@ class Isoblk(OwnElevator):
         return msgspec.structs.replace(scheduler, iosched={**scheduler.iosched, COST_MODEL: line})
 
     def device_settings(self, scheduler: Scheduler, place: Place) -> Iterator[Setting]:
-        """Nothing but the tunables, which must be known by now."""
+        """Yield nothing: isoblk has only tunables, which must be known by now."""
         if self.measurements(scheduler):
             raise ValueError("isoblk without a cost model: the calibration has not run")
         return iter(())
 
 
 def cost_model(value: int | str, words: Sequence[str] = (CALIBRATED, AUTO, BYTES)) -> str:
-    """A cost model as it is written to the tunable, or one of the words.
+    """Return a cost model in the format of the tunable, or one of the words.
 
     Raises:
-        FieldError: it is none of the words, and not a line of the six coefficients.
+        FieldError: it is neither a word nor a line of the six coefficients.
     """
     text = str(value).strip()
     if text in words:
@@ -147,7 +147,7 @@ def cost_model(value: int | str, words: Sequence[str] = (CALIBRATED, AUTO, BYTES
 
 
 def shown(text: str) -> tuple[str, dict[str, int]]:
-    """What the tunable reads: its first word (AUTO, BYTES, USER), and the coefficients.
+    """Parse the tunable: its first word (AUTO, BYTES, USER), and the coefficients.
 
     Raises:
         ValueError: a coefficient is not a number.
@@ -158,16 +158,17 @@ def shown(text: str) -> tuple[str, dict[str, int]]:
 
 
 def to_write(text: str) -> str:
-    """What is to be written to the tunable for it to read so."""
+    """Convert the tunable's text to the value that must be written for it."""
     word, _, rest = text.partition(" ")
     return rest if word == USER else word
 
 
 def _of_data(bps: int, iops: int) -> int:
-    """Bytes a second of the data alone, for the model to have large requests cost what they did.
+    """Return bytes per second of the data alone, with which the model's cost of large requests is
+    as measured.
 
-    By the model a request of n pages costs f + n p; f + p = 1 / iops and f + 256 p = MiB / bps were
-    measured. A device on which size hardly counts is given _FASTEST times bps.
+    In the model a request of n pages costs f + n p; measured were f + p = 1 / iops and f + 256 p =
+    MiB / bps. If the size hardly matters, the result is _FASTEST times bps.
     """
     large, small = _MIB / bps, 1 / iops
     page = max((large - small) / (_PAGES - 1), large / _PAGES / _FASTEST)

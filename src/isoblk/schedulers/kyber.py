@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""kyber: a depth for reads and one for writes, by the latencies they reach. It has no weights."""
+"""kyber: queue depths for reads and writes, adjusted by latency. It has no weights."""
 
 from collections.abc import Mapping
 

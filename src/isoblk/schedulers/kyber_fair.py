@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""kyber-fair: the budgets of P3, which are given anew in rounds."""
+"""kyber-fair: the budgets of P3, which are refilled in rounds."""
 
 from collections.abc import Mapping
 

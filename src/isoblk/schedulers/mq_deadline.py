@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""mq-deadline: by address, until a request has waited too long. It has no weights."""
+"""mq-deadline: sector order, until a request's deadline expires. It has no weights."""
 
 from collections.abc import Mapping
 

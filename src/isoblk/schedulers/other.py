@@ -18,12 +18,12 @@ _WEIGHT_FILE = re.compile(r"(io|blkio)(\.[a-z0-9_]{1,32})?\.weight", re.ASCII)
 
 
 class OtherTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[schedulers.NAME]: an elevator that is neither the kernel's nor ours.
+    """[schedulers.NAME]: an elevator that is neither the kernel's nor isoblk's.
 
-    module: the kernel module that has it; the command line says where it is (run --module); "":
-    the kernel has the elevator. elevator: what goes to queue/scheduler; default NAME.
-    weight_file: of a cgroup: "io.NAME.weight" or, on cgroup v1, "blkio.NAME.weight"; "": it knows
-    no weights.
+    module: its kernel module, whose path is on the command line (run --module); "": the kernel has
+    the elevator. elevator: value of queue/scheduler; default NAME.
+    weight_file: of a cgroup: "io.NAME.weight" or, on cgroup v1, "blkio.NAME.weight"; "": no
+    weights.
     """
 
     module: Annotated[
@@ -36,7 +36,7 @@ class OtherTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Other(SchedulerKind):
-    """Such an elevator. Nothing is known of its tunables."""
+    """Such an elevator, with unknown tunables."""
 
     def __init__(self, name: str, elsewhere: Elsewhere, elevator: str) -> None:
         self.name = name
@@ -49,23 +49,23 @@ class Other(SchedulerKind):
         self._elsewhere = elsewhere
 
     def check_beside_running(self, scheduler: Scheduler, tenant: Field) -> None:
-        """Refuse: what is running has weights that nobody here knows how to set back."""
+        """Refuse: isoblk cannot restore the weights that running tenants have in it."""
         raise FieldError(
             tenant,
-            f"{self.name} is the study's own, and what it changes would not be set back",
-            next=f"leave out {self.name}",
+            f"{self.name} is the study's own, and its changes could not be undone",
+            next=f"remove {self.name}",
         )
 
     def make(self, asked: Asked) -> Scheduler:
-        """The elevator, and where it comes from."""
+        """Return the elevator with its origin."""
         return msgspec.structs.replace(super().make(asked), elsewhere=self._elsewhere)
 
 
 def other(name: str, table: OtherTable) -> Other:
-    """The kind of scheduler that a study's table describes.
+    """Return the scheduler's kind for a study's table.
 
     Raises:
-        FieldError: what is wrong with the table, and what is allowed.
+        FieldError: the cause, and the allowed values.
     """
     field: Field = ("schedulers", name)
     if not _NAME.fullmatch(name):
@@ -85,7 +85,7 @@ def other(name: str, table: OtherTable) -> Other:
         raise FieldError(
             (*field, "module"),
             f"{table.module!r} is not the name of a module",
-            next="give its name, without a path and without .ko; run --module says where it is",
+            next="give its name without path and .ko; set the path with run --module",
         )
     if table.weight_file and not _WEIGHT_FILE.fullmatch(table.weight_file):
         raise FieldError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the elevators of kernel/sched have in common: one policy, isoblk_share's."""
+"""Common parts of the elevators in kernel/sched, which share a policy, isoblk_share."""
 
 from collections.abc import Mapping
 
@@ -19,6 +19,6 @@ class OwnElevator(SchedulerKind):
     divides_tags = True
 
     def __init_subclass__(cls) -> None:
-        """Each has a module of its own, which needs the policy's."""
+        """Set the modules: its own, after that of the policy."""
         cls.elevator = cls.name
         cls.modules = ("isoblk_share", f"{cls.name}-iosched")

@@ -46,21 +46,23 @@ WEIGHT_FILES: Final = tuple(
 
 
 def kind_of(scheduler: Scheduler) -> SchedulerKind:
-    """What kind of scheduler a run has."""
+    """Return the kind of a run's scheduler."""
     if scheduler.elsewhere is not UNSET:
         return Other(scheduler.name, scheduler.elsewhere, scheduler.elevator)
     return SCHEDULERS[scheduler.name]
 
 
 def kinds(others: Mapping[str, OtherTable]) -> dict[str, SchedulerKind]:
-    """All that a study can name: those of here, and those that it brings along.
+    """Return all schedulers that a study can name: the built-in ones, and its own.
 
     Raises:
-        FieldError: one that it brings along has a name that is taken, or is not well described.
+        FieldError: the name of an own one is taken, or its table is invalid.
     """
     for name in others:
         if name in SCHEDULERS:
             raise FieldError(
-                ("schedulers", name), "is the name of one of ours", next="choose another"
+                ("schedulers", name),
+                "is the name of a built-in scheduler",
+                next="choose another name",
             )
     return {**SCHEDULERS, **{name: other(name, table) for name, table in others.items()}}
