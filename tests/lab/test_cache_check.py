@@ -349,7 +349,7 @@ export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTEC
     other = left.read("said").split(", not of ")[1].split(";")[0]
     lost = len(DIRTIED) - int(left.read("said").split(" dirty blocks,")[1].split()[-1])
     assert said == [
-        "isoblk: /dev/fast: /dev/fast is held by dm-0 (c); take it out",
+        "isoblk: /dev/fast: /dev/fast is held by dm-0 (c); remove it from that device",
         "= 2",
         "/dev/fast: sound",
         "= 0",
@@ -382,8 +382,8 @@ export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTEC
         f" {identity} /dev/fast;"
         " if the data on the SSD are not needed: blkdiscard --zeroout /dev/fast",
         "= 2",
-        f"isoblk: /dev/fast: its origin is {identity}, not wwid:naa.0; name what isoblk cache check"
-        " says",
+        f"isoblk: /dev/fast: its origin is {identity}, not wwid:naa.0; name the identity that"
+        " isoblk cache check shows",
         "= 2",
         "/dev/fast: sound",
         "= 0",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a cache must tell of itself so that a study can put it in front of a disk.
+"""The interface of a cache that a study can put in front of a disk.
 
 docs/guides/cache-studies.md is about such studies. A cache's commands are those of its own
-documentation. Origin and SSD are partitions of two disks: each has counters of its own in sysfs,
-and nothing is written to make them.
+documentation. Origin and SSD are partitions of two disks: each has its own counters in sysfs, and
+making one writes nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,13 @@ TABLE = f"{NAME}.table"
 
 @dataclass(frozen=True)
 class Parts:
-    """What a cache is made of.
+    """The devices of a cache.
 
     Attributes:
         origin: kernel's name of the slow partition.
-        ssd: kernel's names of the SSD's partitions, as regions() asked for them.
+        ssd: kernel's names of the SSD's partitions, as returned by regions().
         origin_bytes, ssd_bytes: their sizes.
-        run: the run's directory as the script sees it.
+        run: the run's directory in the script.
     """
 
     origin: str
@@ -42,7 +42,7 @@ class Parts:
 
     @property
     def origin_sectors(self) -> int:
-        """Length of the origin in sectors of 512 bytes."""
+        """Return the length of the origin in sectors of 512 bytes."""
         return self.origin_bytes // SECTOR
 
 
@@ -53,100 +53,100 @@ counts the pieces that it splits requests into; and what the cache itself counts
 
 
 class Cache:
-    """One way to use an SSD as a cache; `name` is what a study calls it.
+    """A way to use an SSD as a cache. `name` is its name in studies.
 
-    This is also the way not to use it: "none", the origin itself.
+    This class itself is "none": the origin without a cache.
     """
 
     name = "none"
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """Those of the repository's that it needs."""
+        """Return the repository's modules that it needs."""
         return ()
 
     def needs(self) -> Mapping[str, str]:
-        """Executables that its commands call, and the Debian packages that hold them."""
+        """Return executables that its commands call, and the Debian packages that contain them."""
         return {}
 
     def check(self, options: Options, ssd_bytes: int) -> None:
         """Check the options, for an SSD of that size.
 
         Raises:
-            OptionError: one is unknown, or has a value that cannot be used.
+            OptionError: an option is unknown, or has an invalid value.
         """
         for name in options:
-            raise OptionError(name, "no cache has no options", next="remove it")
+            raise OptionError(name, 'cache "none" has no options', next="remove it")
 
     def regions(self, options: Options, ssd_bytes: int) -> tuple[int, ...]:
-        """Sizes of the SSD's parts, in bytes; together ssd_bytes."""
+        """Return the sizes of the SSD's partitions in bytes, together ssd_bytes."""
         return (ssd_bytes,)
 
     def bare(self, options: Options, parts: Parts) -> tuple[list[Statement], str]:
-        """Commands that make the origin usable without the SSD, and the device's path: there the
-        files are made that a run begins with, so that none of them is cached."""
+        """Return the commands that make the origin usable without the SSD, and the device's path.
+        The files of a run are made there, so that none is cached."""
         return [], f"/dev/{parts.origin}"
 
     def attach(self, options: Options, parts: Parts) -> list[Statement]:
-        """Commands that put the SSD, empty, in front of the origin, after bare()."""
+        """Return the commands that attach the empty SSD to the origin, after bare()."""
         return []
 
     def device(self, parts: Parts) -> str:
-        """Path of the cached device."""
+        """Return the path of the cached device."""
         return f"/dev/{parts.origin}"
 
     def block(self, parts: Parts) -> str:
-        """Its name in /sys/class/block."""
+        """Return the device's name in /sys/class/block."""
         return parts.origin
 
     def settings(self, options: Options, parts: Parts) -> list[Setting]:
-        """Settings that are written once it is there."""
+        """Return the settings that are written after it is attached."""
         return []
 
     def tables(self, options: Options, parts: Parts) -> list[Setting]:
-        """What is to be read back besides, without having been written as a file."""
+        """Return further values to read back, which are not written as a file."""
         return []
 
     def counter_files(self) -> Sequence[str]:
-        """Files that it counts in, each with one figure."""
+        """Return the files of its counters, each with one figure."""
         return []
 
     def status(self) -> Command | None:
-        """Command that prints its status line, if it has one."""
+        """Return the command that prints its status line, if it has one."""
         return None
 
     def counters(self, files: Mapping[str, str], status: str) -> dict[str, int]:
-        """What it has counted.
+        """Parse the counters.
 
         Args:
-            files: name of each of counter_files() -> what it held.
-            status: what status() printed.
+            files: contents by name of counter_files().
+            status: output of status().
 
         Raises:
-            ValueError: that is not what the cache's documentation says.
+            ValueError: the text does not match the cache's documentation.
         """
         return {}
 
     def hits(self, change: Counters) -> tuple[int, int]:
-        """Reads that the SSD answered, and all reads, by what the cache counted."""
+        """Return reads that the SSD served, and all reads, from the change of the counters."""
         return 0, change["top.reads"]
 
     def bypassed(self, change: Counters) -> int | None:
-        """Bytes that it chose not to cache, or had no room for; None if it does not tell."""
+        """Return the bytes that were not cached by choice or for lack of room; None if unknown."""
         return None
 
     def identities(self, change: Counters, after: Counters, options: Options) -> list[Identity]:
-        """What must be equal, if its figures are right, in what was counted in a while, and by the
-        end of that."""
+        """Return pairs of figures that must be equal if the counters are correct, from their change
+        in a period and their values at its end."""
         return []
 
     def detach(self, parts: Parts) -> list[Statement]:
-        """Commands that take the cached device away, with what is dirty left on the SSD."""
+        """Return the commands that remove the cached device, with dirty blocks left on the SSD."""
         return []
 
 
 class SsdAlone(Cache):
-    """No disk: the SSD itself, which no cache can be faster than."""
+    """The SSD itself without a disk: the upper bound of any cache."""
 
     name = "ssd"
 
@@ -164,10 +164,10 @@ class SsdAlone(Cache):
 
 
 def size_option(options: Options, name: str, default: int | str) -> int:
-    """Bytes, of an option that is a size.
+    """Return an option that is a size, bytes.
 
     Raises:
-        OptionError: it is none.
+        OptionError: it is not a size.
     """
     value = options.get(name, default)
     if not isinstance(value, int | str) or isinstance(value, bool):
@@ -179,7 +179,7 @@ def size_option(options: Options, name: str, default: int | str) -> int:
 
 
 def known(options: Options, names: Sequence[str]) -> None:
-    """Check that no other option is there.
+    """Check that there is no other option.
 
     Raises:
         OptionError: there is one.
@@ -190,10 +190,10 @@ def known(options: Options, names: Sequence[str]) -> None:
 
 
 def choice(options: Options, name: str, allowed: Sequence[str]) -> str:
-    """An option that is one of a few words, the first if it is not set.
+    """Return an option that is one of a few words, by default the first.
 
     Raises:
-        OptionError: it is another.
+        OptionError: it is another word.
     """
     value = options.get(name, allowed[0])
     if value not in allowed:
@@ -202,10 +202,10 @@ def choice(options: Options, name: str, allowed: Sequence[str]) -> str:
 
 
 def whole(options: Options, name: str, default: int, least: int, most: int) -> int:
-    """An option that is a whole number.
+    """Return an option that is an integer.
 
     Raises:
-        OptionError: it is none, or out of range.
+        OptionError: it is not an integer, or is out of range.
     """
     value = options.get(name, default)
     if type(value) is not int or not least <= value <= most:
@@ -214,17 +214,17 @@ def whole(options: Options, name: str, default: int, least: int, most: int) -> i
 
 
 def create(table: str) -> Command:
-    """Command that makes the device-mapper device NAME."""
+    """Return the command that makes the device-mapper device NAME."""
     return run(
         "dmsetup", "create", NAME, "--major", DM_MAJOR, "--minor", 0, "--table", Quoted(table)
     )
 
 
 def save_table(parts: Parts) -> Command:
-    """Command that keeps the table to be read back."""
+    """Return the command that saves the table, for a comparison."""
     return run("dmsetup", "table", NAME, To(f"{parts.run}/{TABLE}"))
 
 
 def sectors(size: int) -> int:
-    """Bytes as sectors of 512 bytes."""
+    """Convert bytes to sectors of 512 bytes."""
     return size // SECTOR

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bcache, as Documentation/admin-guide/bcache.rst of the kernel has it set up.
+"""bcache, set up as in the kernel's Documentation/admin-guide/bcache.rst.
 
-What /sys/block/bcache0/stat says of bytes written is not used: a request that goes to the origin
-as it is has no length left when it is counted at its end (request.c, bio_complete()).
+The written bytes in /sys/block/bcache0/stat are not used: a request that is passed to the origin
+unchanged has length 0 when it is counted at its end (request.c, bio_complete()).
 
-The origin begins with a superblock of bcache's: files are made through /dev/bcache0 while no
-cache set is attached.
+The origin begins with a superblock of bcache: files are made through /dev/bcache0 while no cache
+set is attached.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ _DIR = "/sys/block/bcache0/bcache"
 _REGISTER = "/sys/fs/bcache/register"
 _MODES = ("writethrough", "writeback", "writearound", "none")
 _POLICIES = ("lru", "fifo", "random")
-# Numbers in _DIR, and those of the cache set: what they may be.
+# Numeric files in _DIR and in the cache set, with their ranges.
 _NUMBERS = {
     "writeback_percent": (0, 40),
     "writeback_delay": (0, 86_400),
@@ -35,7 +35,7 @@ _OF_SET = {
 }
 _OPTIONS = ("mode", "bucket", "replacement", "sequential_cutoff", *_NUMBERS, *_OF_SET)
 _COUNTS = ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses")
-# The kernel counts in 16 bits between two updates of these files (stats.c, move_stat()).
+# Modulus of the 16-bit counters between two updates of these files (stats.c, move_stat()).
 _WRAPS = 1 << 16
 # It needs at least one bucket in 1,024 for each of its reserves, and rounds up (super.c).
 _BUCKETS = 513
@@ -44,13 +44,13 @@ _SUFFIX = {"k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 class _Line(Form):
     WAIT_FOR_DEVICE = "until [ -b /dev/bcache0 ]; do sleep 0.1; done"
-    # The disks are let go of a moment after the directories.
+    # The disks are released a moment after the directories disappear.
     WAIT_UNTIL_GONE = "while [ -e {device} ] || [ -e {set} ]; do sleep 0.1; done; sleep 0.1"
 
 
 class Bcache(Cache):
-    """Options: mode, bucket and replacement as make-bcache and cache_mode have them, and files of
-    sysfs: sequential_cutoff, writeback_*, congested_*_threshold_us."""
+    """Options: mode, bucket and replacement, in the words of make-bcache and cache_mode; and files
+    of sysfs: sequential_cutoff, writeback_*, congested_*_threshold_us."""
 
     name = "bcache"
 
@@ -74,7 +74,7 @@ class Bcache(Cache):
                 "bucket",
                 f"the SSD has {ssd_bytes // bucket} buckets of {format_size(bucket)},"
                 f" bcache needs {_BUCKETS}",
-                next="give it a smaller one",
+                next="set a smaller bucket",
             )
 
     def bare(self, options: Options, parts: Parts) -> tuple[list[Statement], str]:  # noqa: D102
@@ -126,16 +126,15 @@ class Bcache(Cache):
         return {name: _bytes(text) for name, text in files.items()}
 
     def hits(self, change: Counters) -> tuple[int, int]:  # noqa: D102
-        # What the counters have lost by wrapping, they have lost of hits: of nothing else
-        # there are so many in ten seconds.
+        # Counts lost by overflow are hits: no other counter overflows in ten seconds.
         others = sum(change[name] for name in _COUNTS) - change["cache_hits"]
         return max(0, change["top.reads"] - others), change["top.reads"]
 
     def bypassed(self, change: Counters) -> int | None:  # noqa: D102
         if change["top.writes"] > change["top.reads"] // 10:
-            return None  # of writes only the bytes are counted, and these not all
-        # It counts sectors, and loses multiples of _WRAPS as it does of hits: but not of requests
-        # that bypass it, of which there are not so many.
+            return None  # writes are counted only in bytes, and incompletely
+        # Sectors of hits overflow in multiples of _WRAPS, but those of bypassing requests, which
+        # are fewer, do not.
         requests = change["cache_bypass_hits"] + change["cache_bypass_misses"]
         read = change["origin.read_bytes"] + change["ssd.read_bytes"]
         about = requests * read / max(1, change["top.reads"])
@@ -173,15 +172,15 @@ def _bucket(options: Options) -> int:
 
 
 def _bytes(text: str) -> int:
-    """A figure as bcache prints it: 26, 0.0k, 32.1M."""
+    """Parse a figure of bcache: 26, 0.0k, 32.1M."""
     text = text.strip()
     factor = _SUFFIX.get(text[-1:], 1)
     return round(float(text.rstrip("kMGT")) * factor)
 
 
 def _rounding(figure: int) -> int:
-    """By how much the difference of two figures may be off, of which this is the larger: each is
-    shown with one decimal."""
+    """Return the maximum error of a difference of two figures, of which this is the larger: each is
+    rounded to one decimal."""
     unit = 1 << 10
     while figure >= 1000 * unit:
         unit <<= 10

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dm-cache and dm-writecache, as Documentation/admin-guide/device-mapper of the kernel has them
-set up."""
+"""dm-cache and dm-writecache, set up as in the kernel's Documentation/admin-guide/device-mapper."""
 
 from collections.abc import Mapping
 
@@ -30,13 +29,13 @@ _MIB = 1 << 20
 
 
 class DmTarget(Cache):
-    """What all caches have in common that are device-mapper targets."""
+    """Common parts of caches that are device-mapper targets."""
 
     def needs(self) -> Mapping[str, str]:  # noqa: D102
         return {"dmsetup": "dmsetup"}
 
     def table(self, options: Options, parts: Parts) -> str:
-        """The target's line, from its name on."""
+        """Return the target's line, from its name on."""
         raise NotImplementedError
 
     def attach(self, options: Options, parts: Parts) -> list[Statement]:  # noqa: D102
@@ -76,10 +75,12 @@ class DmCache(DmTarget):
         if block % (32 << 10) or not 32 << 10 <= block <= 1 << 30:
             raise OptionError("block", f"{block} bytes", next="allowed: multiples of 32k, up to 1g")
         if self.regions(options, ssd_bytes)[1] < block:
-            raise OptionError("block", "the SSD has no room for one", next="give a smaller one")
+            raise OptionError(
+                "block", "the SSD has no room for a block", next="set a smaller block"
+            )
 
     def regions(self, options: Options, ssd_bytes: int) -> tuple[int, ...]:
-        """Metadata first: 4 MiB and 16 bytes a block, as the documentation has it."""
+        """Return the metadata first: 4 MiB and 16 bytes per block, as in the documentation."""
         metadata = 4 * _MIB + 16 * (ssd_bytes // _block(options))
         metadata += -metadata % _PAGE
         return metadata, ssd_bytes - metadata
@@ -95,7 +96,7 @@ class DmCache(DmTarget):
         )
 
     def attach(self, options: Options, parts: Parts) -> list[Statement]:  # noqa: D102
-        # Zeros there: the metadata are made anew.
+        # Zeros make the target format the metadata.
         to = f"of=/dev/{parts.ssd[0]}"
         zeros = ("dd", "if=/dev/zero", to, "bs=4096", "count=1", "oflag=direct")
         return [run(*zeros, Syntax.QUIET), *super().attach(options, parts)]
@@ -136,7 +137,7 @@ class DmCache(DmTarget):
                     text="bytes copied between SSD and origin: read = written",
                     left=copied_out,
                     right=copied_in,
-                    slack=block,  # a copy that is under way
+                    slack=block,  # a copy in progress
                 )
             )
         else:
@@ -157,8 +158,8 @@ class DmCache(DmTarget):
 
 
 class DmWritecache(DmTarget):
-    """Options: block (bytes), and those of the target's table that take a number: high_watermark,
-    low_watermark, writeback_jobs, autocommit_blocks, autocommit_time, max_age, pause_writeback."""
+    """Options: block (bytes), and numbers of the target's table: high_watermark, low_watermark,
+    writeback_jobs, autocommit_blocks, autocommit_time, max_age, pause_writeback."""
 
     name = "dm-writecache"
     # In the order in which the kernel prints them.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The caches that a study can put in front of its disk, by the names that studies use."""
+"""The caches that a study can put in front of its disk, by name in studies."""
 
 from isoblk.caches.base import Cache, SsdAlone
 from isoblk.caches.bcache import Bcache

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dm-setcache, plain, as Flashcache and as EnhanceIO: kernel/cache/README.md is the target's
-contract.
+"""dm-setcache with its own defaults, and with those of Flashcache and of EnhanceIO.
+kernel/cache/README.md is the target's contract.
 
-A personality is the documented defaults of one of the two. What a document leaves open is the
-target's own default, and docs/guides/cache.md says so. The plain one has the target's own
-throughout.
+A personality has the documented defaults of a program. An undocumented one is the target's own
+default, as docs/guides/cache.md states.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from isoblk.run.spec import Options
 TARGET = "setcache"
 MODES = ("writeback", "writethrough", "writearound", "readonly", "writeonly")
 POLICIES = ("fifo", "lru", "random")
-# Numbers of the target's, in its order: default, least, most.
+# Numbers of the target, in its order: default, least, most.
 NUMBERS: dict[str, tuple[int, int, int]] = {
     "seq_read_kb": (0, 0, 1 << 30),
     "seq_write_kb": (0, 0, 1 << 30),
@@ -36,7 +35,7 @@ NUMBERS: dict[str, tuple[int, int, int]] = {
     "accept_origin": (0, 0, 1),
     "trust": (0, 0, 1),
 }
-# What a counter adds up to (kernel/cache/README.md).
+# The parts of a counter that is a sum (kernel/cache/README.md).
 _SUMS = {
     "read": ("read_hit", "read_miss"),
     "write": ("write_hit", "write_new", "write_bypass"),
@@ -44,7 +43,7 @@ _SUMS = {
     "origin_write": ("write_bypass", "through", "clean"),
     "ssd_read": ("read_hit", "clean_read"),
 }
-_RECORDS = 4096  # bytes of a block of them
+_RECORDS = 4096  # bytes of a block of records
 _SUPERBLOCKS = 16 << 10
 _ASSOC = (16, 4096)
 _BLOCKS = [1 << shift for shift in range(9, 17)]
@@ -52,15 +51,15 @@ _BLOCKS = [1 << shift for shift in range(9, 17)]
 
 @dataclass(frozen=True)
 class Personality:
-    """Whose defaults a cache has.
+    """The defaults of a program.
 
     Attributes:
-        name: as studies and the command line call it.
+        name: in studies and on the command line.
         mode: the default.
         words: its own words for modes, and policies.
         policy, block, assoc: defaults; block in bytes.
-        numbers: what differs from the target's own defaults.
-        blocks: sizes of a block that it has.
+        numbers: that differ from the target's defaults.
+        blocks: allowed sizes of a block.
     """
 
     name: str
@@ -108,7 +107,7 @@ PERSONALITIES = {
             numbers={},
             blocks=(2048, 4096, 8192),
         ),
-        # What its README calls usual, and options at their defaults.
+        # The usual values in its README, and options at their defaults.
         Personality(
             name=TARGET,
             mode="writeback",
@@ -125,8 +124,8 @@ PERSONALITIES = {
 
 @dataclass(frozen=True)
 class Line:
-    """What of a table's line is not a device: block in bytes, mode, policy, numbers by name; and a
-    word for the origin, or ""."""
+    """The part of a table's line after the devices: block in bytes, mode, policy, numbers by name;
+    and a word for the origin, or ""."""
 
     block: int
     assoc: int
@@ -136,7 +135,8 @@ class Line:
     origin_id: str = ""
 
     def words(self) -> list[str]:
-        """From the size of a block on. A number at its default is left out, as the kernel does."""
+        """Return the words from the size of a block on. A number at its default is omitted, as in
+        the kernel's own table."""
         own = [
             word
             for name, (default, _, _) in NUMBERS.items()
@@ -156,10 +156,10 @@ class Line:
 
 
 def read_line(options: Options, personality: Personality) -> Line:
-    """Options, over the defaults of a personality.
+    """Return the options over the defaults of a personality.
 
     Raises:
-        OptionError: one is unknown, or has a value that cannot be used.
+        OptionError: an option is unknown, or has an invalid value.
     """
     known(options, ("mode", "policy", "block", "assoc", *NUMBERS))
     words: Options = {
@@ -202,10 +202,10 @@ def _word(options: Options, name: str, default: str, allowed: Sequence[str]) -> 
 
 
 def parse_status(words: Sequence[str]) -> dict[str, str]:
-    """The target's status, from its name on: NAME VALUE pairs.
+    """Parse the target's status, from its name on: NAME VALUE pairs.
 
     Raises:
-        ValueError: it is another target's.
+        ValueError: it is of another target.
     """
     if not words or words[0] != TARGET or len(words) % 2 == 0:
         raise ValueError(f"not the status of a {TARGET}: {' '.join(words)[:80]!r}")
@@ -226,7 +226,7 @@ class Setcache(DmTarget):
     def check(self, options: Options, ssd_bytes: int) -> None:  # noqa: D102
         line = read_line(options, self._personality)
         if ssd_bytes < 2 * line.block * line.assoc:
-            raise OptionError("assoc", "the SSD has no room for a set", next="give a smaller one")
+            raise OptionError("assoc", "the SSD has no room for a set", next="set a smaller assoc")
 
     def table(self, options: Options, parts: Parts) -> str:  # noqa: D102
         line = read_line(options, self._personality)
@@ -246,7 +246,7 @@ class Setcache(DmTarget):
         self, change: Counters, after: Counters, options: Options
     ) -> list[Identity]:
         line = read_line(options, self._personality)
-        # A round of cleaning may be under way, in one set; superblocks are not counted.
+        # A round of cleaning may be in progress, in one set; superblocks are not counted.
         slack = _SUPERBLOCKS + line.block * line.assoc
         found = [
             Identity(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Layers of device-mapper, as Documentation/admin-guide/device-mapper of the kernel has them set
-up: linear (what LVM's plain volumes are), crypt (LUKS), thin (LVM's thin volumes) and integrity."""
+"""Layers of device-mapper, set up as in the kernel's Documentation/admin-guide/device-mapper:
+linear (LVM's plain volumes), crypt (LUKS), thin (LVM's thin volumes) and integrity."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,18 +11,18 @@ from isoblk.run.shell import Statement, run
 _MINORS = {"linear": 0, "crypt": 1, "integrity": 2, "thin": 3}
 _THIN_POOL, _THIN_METADATA, _THIN_DATA = 4, 5, 6
 
-# Of no secret: AES-256 in XTS mode takes two keys of 32 bytes, which must differ.
+# Not secret: AES-256 in XTS mode takes two keys of 32 bytes, which must differ.
 _KEY = "0f" * 32 + "f0" * 32
 
 _THIN_METADATA_BYTES = 8 * MIB
 _THIN_BLOCK = 64 << 10
 
-# Bytes that one checksum is of, the page size: one of 512 would be of eight times the metadata.
+# Bytes per checksum, the page size: 512 would take eight times the metadata.
 _INTEGRITY_BLOCK = 4096
 
 
 class _Dm(Layer):
-    """What all device-mapper targets have in common."""
+    """Common parts of all device-mapper targets."""
 
     @property
     def block(self) -> str:  # type: ignore[override]
@@ -36,7 +36,7 @@ class _Dm(Layer):
         return {"dmsetup": "dmsetup"}
 
     def target(self, below: str) -> str:
-        """The target's line, from its name on. below: path of the device that it is made of."""
+        """Return the target's line, from its name on. below: path of the device below."""
         raise NotImplementedError
 
     def make(self, below: Sequence[str], size: int) -> list[Statement]:
@@ -45,7 +45,7 @@ class _Dm(Layer):
 
 
 class Linear(_Dm):
-    """The same bytes at the same places."""
+    """The same bytes at the same offsets."""
 
     name = "linear"
 
@@ -54,7 +54,7 @@ class Linear(_Dm):
 
 
 class Crypt(_Dm):
-    """AES-256 in XTS mode, as LUKS has it by default."""
+    """AES-256 in XTS mode, the default of LUKS."""
 
     name = "crypt"
 
@@ -66,13 +66,15 @@ class Integrity(_Dm):
     """A CRC32C of each 4 KiB. Data and checksums go through a journal.
 
     All of the device is written once, as by integritysetup: a block that was never written has no
-    checksum, and a read of it fails."""
+    checksum, and a read of it fails.
+    """
 
     name = "integrity"
     keeps = True
 
     def size(self, below: int) -> int:
-        """Journal and checksums together are less than a 64th; the kernel refuses what is more."""
+        """Return the size: journal and checksums together are less than a 64th; the kernel refuses
+        more."""
         return (below - below // 64) // MIB * MIB - MIB
 
     def target(self, below: str) -> str:  # noqa: D102
@@ -80,7 +82,8 @@ class Integrity(_Dm):
 
     def make(self, below: Sequence[str], size: int) -> list[Statement]:  # noqa: D102
         return [
-            # Zeros there, which a layer below may not read of its own: the metadata are made anew.
+            # Zeros make the target format its metadata; a layer below may not return zeros by
+            # itself.
             zeros(f"/dev/{below[0]}", 1),
             *super().make(below, size),
             zeros(self.device, self.size(size) // MIB),
@@ -88,13 +91,13 @@ class Integrity(_Dm):
 
 
 class Thin(_Dm):
-    """A thin volume as large as its pool. What was never written is not on the disk."""
+    """A thin volume as large as its pool. Blocks that were never written are not on the disk."""
 
     name = "thin"
     keeps = True
 
     def size(self, below: int) -> int:
-        """The pool's metadata lie on the same disk."""
+        """Return the size without the pool's metadata, which are on the same disk."""
         return (below - _THIN_METADATA_BYTES) // _THIN_BLOCK * _THIN_BLOCK
 
     def make(self, below: Sequence[str], size: int) -> list[Statement]:  # noqa: D102
@@ -104,7 +107,7 @@ class Thin(_Dm):
         pool = f"thin-pool {parts} {_THIN_BLOCK // SECTOR} 0"
         start = _THIN_METADATA_BYTES // SECTOR
         return [
-            # As of integrity.
+            # As for integrity.
             zeros(disk, 1),
             dm_device("thin-metadata", _THIN_METADATA, _THIN_METADATA_BYTES, f"linear {disk} 0"),
             dm_device("thin-data", _THIN_DATA, data, f"linear {disk} {start}"),

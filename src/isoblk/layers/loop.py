@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An image file, as virtual machines and containers have it: a loop device with direct I/O."""
+"""An image file, as of virtual machines and containers: a loop device with direct I/O."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,7 +22,7 @@ class Loop(Layer):
         return {"mkfs.ext4": "e2fsprogs", "losetup": "util-linux", "fallocate": "util-linux"}
 
     def size(self, below: int) -> int:
-        """An eighth is more than ext4 takes for itself, journal included."""
+        """Return seven eighths: ext4 with its journal takes less than an eighth."""
         return (below - below // 8) // MIB * MIB
 
     def make(self, below: Sequence[str], size: int) -> list[Statement]:  # noqa: D102

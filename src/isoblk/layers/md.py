@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Software RAID of md, set up by its files in sysfs (Documentation/admin-guide/md.rst of the
-kernel), without a superblock: an array of whole disks that is in sync from its first moment."""
+"""Software RAID of md, set up through sysfs (the kernel's Documentation/admin-guide/md.rst) without
+a superblock: an array of whole disks that is in sync from the start."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,9 +20,9 @@ class Raid(Layer):
     """An array.
 
     Args:
-        name: its level, as md and a study call it.
-        disks: that it is made of.
-        data: disks' worth of data that it holds.
+        name: its level, in the words of md and studies.
+        disks: number of disks.
+        data: number of disks' worth of data.
     """
 
     block = _NAME
@@ -55,7 +55,7 @@ class Raid(Layer):
 
 
 def _join(disk: str, slot: int, kib: int) -> list[Statement]:
-    """Commands that make so many KiB of a disk a member."""
+    """Return the commands that make `kib` KiB of a disk a member."""
     member = f"{_MD}/dev-{disk}"
     return [
         run("cat", f"/sys/block/{disk}/dev", To(f"{_MD}/new_dev")),

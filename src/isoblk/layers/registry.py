@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The layers that a study's stack can have, and the stack as a whole."""
+"""The layers of a study's stack, and the stack as a whole."""
 
 from collections.abc import Sequence
 
@@ -22,17 +22,17 @@ LAYERS: dict[str, Layer] = {
 
 
 def layers_of(stack: Sequence[str]) -> list[Layer]:
-    """The layers, from the disk up."""
+    """Return the layers, from the disk up."""
     return [LAYERS[name] for name in stack]
 
 
 def disks_of(stack: Sequence[str]) -> int:
-    """How many disks a run with this stack has."""
+    """Return the number of disks of a run with this stack."""
     return max((layer.disks for layer in layers_of(stack)), default=1)
 
 
 def size_of(stack: Sequence[str], disk: int) -> int:
-    """Bytes that the tenants have of disks of so many bytes each; 0 or less: they are too small."""
+    """Return the bytes that tenants have on disks of that size; 0 or less if they are too small."""
     size = disk
     for layer in layers_of(stack):
         size = layer.size(size)
@@ -40,7 +40,8 @@ def size_of(stack: Sequence[str], disk: int) -> int:
 
 
 def make(stack: Sequence[str], disks: Sequence[str], size: int) -> list[Statement]:
-    """Commands that make the stack's devices. disks: the kernel's names; size: bytes of each."""
+    """Return the commands that make the stack's devices. disks: the kernel's names; size: bytes of
+    each."""
     lines: list[Statement] = []
     below = disks
     for layer in layers_of(stack):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What dm-setcache keeps on its SSD: read, checked and mended without the kernel."""
+"""Read, check and repair dm-setcache's data on its SSD without the kernel."""

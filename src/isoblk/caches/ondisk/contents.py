@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether a device is the SSD of a cache, of any version, and whether something is on it alone."""
+"""Detect whether a device is the SSD of a cache, of any version, and whether it has dirty
+blocks."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,11 +16,11 @@ NAME: Final = "isoblk setcache"
 
 @dataclass(frozen=True)
 class Dirty:
-    """Blocks that are on an SSD alone.
+    """The dirty blocks of an SSD.
 
     Attributes:
-        count: None where it cannot be determined; `why` says why.
-        damaged: for it is damaged.
+        count: None if it cannot be determined; `why` has the reason.
+        damaged: whether that is because of damage.
     """
 
     count: int | None
@@ -28,25 +29,25 @@ class Dirty:
 
 
 def places(size: int) -> list[int]:
-    """Bytes where copies of the superblock are on a device of `size` bytes, if it is so large."""
+    """Return the bytes of the superblock's copies on a device of `size` bytes."""
     found = {layout.copy_at(copy, size) for copy in range(layout.COPIES)}
     return sorted(at for at in found if 0 <= at <= size - layout.PAGE)
 
 
 def is_marked(ssd: Ssd) -> bool:
-    """Whether it has a superblock of a cache, or the beginning of one."""
+    """Return whether it has a superblock of a cache, or the beginning of one."""
     pages = (ssd.read(at, layout.PAGE) for at in places(ssd.size))
     return any(page is not None and page.startswith(layout.MAGIC) for page in pages)
 
 
 def is_blank(ssd: Ssd) -> bool:
-    """Whether the kernel takes it for a new one: zeros where the superblocks are."""
+    """Return whether the kernel takes it for a new one: zeros at the superblocks."""
     pages = [ssd.read(at, layout.PAGE) for at in places(ssd.size)]
     return not any(page is None or any(page) for page in pages)
 
 
 def dirty_blocks(ssd: Ssd) -> Dirty:
-    """What is on an SSD that is marked."""
+    """Return the dirty blocks of an SSD that is marked."""
     try:
         found = checking.examine(ssd).report
     except UserError as error:
@@ -54,7 +55,7 @@ def dirty_blocks(ssd: Ssd) -> Dirty:
     if found.damage:
         return Dirty(None, f"{found.damage[0].where}: {found.damage[0].cause}", damaged=True)
     if not found.dirty and found.state == "in use":
-        # Memory of a live cache, of this machine or another, knows of more than its records say.
+        # The memory of a live cache, on this machine or another, is newer than its records.
         return Dirty(None, "it is in use, or was cut short")
     return Dirty(found.dirty)
 

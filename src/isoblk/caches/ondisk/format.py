@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What dm-setcache keeps on an SSD beside the data: superblocks and records, read and made.
-kernel/cache/README.md has the format, byte for byte; names are its names.
+"""The on-disk format of dm-setcache: read and write superblocks and records. kernel/cache/README.md
+defines the format and the names.
 
-A checksum here is a CRC-32C without inversion at the end. That of a record begins with its seed,
-the CRC-32C of the UUID, so a record of another cache is told from one of this.
+A checksum is a CRC-32C without inversion at the end. That of a record begins with its seed, the
+CRC-32C of the UUID, so a record of another cache is detected.
 """
 
 import re
@@ -47,7 +47,7 @@ _DATA_ALIGN: Final = 128  # sectors
 _STATE_SHIFT: Final = 60
 _POLYNOMIAL: Final = 0x82F63B78
 _START: Final = 0xFFFFFFFF
-# What a record's checksum is of: the number of its slot, and its first 12 bytes.
+# A record's checksum covers the number of its slot, and its first 12 bytes.
 _SUMMED: Final = 20
 
 UNSEEN: Final = (bytes(16), 0, 0)
@@ -58,11 +58,11 @@ Sums = NDArray[np.uint32]
 
 
 class FormatError(ValueError):
-    """Bytes are not what they ought to be. It says why."""
+    """The bytes are invalid. The text has the reason."""
 
 
 class VersionError(FormatError):
-    """A superblock is whole, and of a version that is not known here."""
+    """A superblock is valid, and of an unknown version."""
 
     def __init__(self, version: int) -> None:
         self.version = version
@@ -82,29 +82,30 @@ class Geometry:
 
     @property
     def slots(self) -> int:
-        """How many there are."""
+        """Return the number of slots."""
         return self.sets * self.assoc
 
     @property
     def blocks(self) -> int:
-        """Of the origin, that can be cached."""
+        """Return the number of blocks of the origin that can be cached."""
         return self.origin // self.block
 
     def set_of(self, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Sets that blocks of the origin belong to."""
+        """Return the sets of blocks of the origin."""
         return blocks // np.uint64(self.assoc) % np.uint64(self.sets)
 
     @property
     def pages(self) -> int:
-        """Blocks of records."""
+        """Return the number of blocks of records."""
         return -(-self.slots // PER_PAGE)
 
     def at(self, slot: int) -> int:
-        """Byte of the SSD where a slot's data begin."""
+        """Return the byte of the SSD at which a slot's data begin."""
         return (self.data + slot * self.block) * SECTOR
 
     def under(self, place: int) -> range:
-        """Slots whose data would be where a block of records is. place: a page of the SSD."""
+        """Return the slots whose data would overlap a block of records. place: a page of the
+        SSD."""
         first = (place * PAGE // SECTOR - self.data) // self.block
         return range(first, first + max(1, PAGE // SECTOR // self.block))
 
@@ -114,11 +115,12 @@ class Superblock:
     """A superblock.
 
     Attributes:
-        stamp: of the origin; dirty: blocks; these and what was seen mean something only if clean.
-        identity: of the origin; "": it has none.
-        seen: what was seen of the origin's disk, and by which load of the module.
-        moved: blocks of records that are not in their place, and the pages of the SSD where they
-            are; ascending.
+        stamp: of the origin. dirty: number of dirty blocks. stamp, dirty and seen are valid only if
+            clean.
+        identity: of the origin; "" without one.
+        seen: state of the origin's disk, and the load of the module that recorded it.
+        moved: blocks of records that are not in their default place, and the pages of the SSD with
+            them; ascending.
     """
 
     sequence: int
@@ -134,24 +136,24 @@ class Superblock:
 
     @property
     def copy(self) -> int:
-        """Whose turn it is."""
+        """Return the copy to which it is written."""
         return self.sequence % TURNS
 
     @property
     def seed(self) -> int:
-        """What the checksums of its records begin with."""
+        """Return the seed of its records' checksums."""
         return crc32c(self.uuid)
 
     def in_use(self, sequence: int) -> "Superblock":
-        """As the kernel writes it when a cache starts."""
+        """Return the superblock that the kernel writes when a cache starts."""
         return replace(self, sequence=sequence, clean=False, stamp=0, dirty=0, seen=UNSEEN)
 
     def records_at(self, page: int) -> int:
-        """Byte of the SSD where a block of records is."""
+        """Return the byte of the SSD with a block of records."""
         return dict(self.moved).get(page, RECORDS_AT // PAGE + page) * PAGE
 
     def pack(self) -> bytes:
-        """The bytes of a copy."""
+        """Return the bytes of a copy."""
         geometry = self.geometry
         page = bytearray(PAGE)
         _SUPER.pack_into(
@@ -167,19 +169,20 @@ class Superblock:
 
 
 def copy_at(copy: int, size: int) -> int:
-    """Byte where a copy of the superblock is, of an SSD of `size` bytes."""
+    """Return the byte of a copy of the superblock, on an SSD of `size` bytes."""
     return copy * PAGE if copy < TURNS else (size // PAGE - 1) * PAGE
 
 
 def parse_super(page: bytes, copy: int) -> Superblock:
-    """A copy of the superblock.
+    """Parse a copy of the superblock.
 
     Args:
         page: its 4096 bytes.
-        copy: which one they are.
+        copy: its number.
 
     Raises:
-        FormatError: it is damaged. VersionError: it is not, but of another version.
+        FormatError: it is damaged.
+        VersionError: it is valid, but of another version.
     """
     if page[: len(MAGIC)] != MAGIC:
         raise FormatError(NOT_OURS[any(page)])
@@ -229,7 +232,7 @@ def _parse_moved(page: bytes, count: int, geometry: Geometry) -> tuple[tuple[int
 
 
 def fit(block: int, assoc: int, origin: int, ssd: int) -> Geometry | None:
-    """The geometry with as many sets as fit the SSD; None if not even one does."""
+    """Return the geometry with the most sets that fit the SSD; None if no set fits."""
 
     def data(sets: int) -> int:
         pages = -(-sets * assoc // PER_PAGE)
@@ -244,7 +247,7 @@ def fit(block: int, assoc: int, origin: int, ssd: int) -> Geometry | None:
 def records(
     states: NDArray[np.integer], blocks: NDArray[np.integer], commit: int, first: int, seed: int
 ) -> Records:
-    """Records of slots from `first` on. commit: the commit that writes them."""
+    """Return records of slots from `first` on. commit: the commit that writes them."""
     made = np.zeros(len(states), RECORD)
     made["where"] = states.astype(np.uint64) << np.uint64(_STATE_SHIFT) | blocks.astype(np.uint64)
     made["commit"] = commit & 0xFFFFFFFF
@@ -253,19 +256,19 @@ def records(
 
 
 def states(found: Records) -> NDArray[np.uint64]:
-    """What records say of their slots: FREE, CLEAN, DIRTY, RETIRED; any other means nothing."""
+    """Return the states of records' slots: FREE, CLEAN, DIRTY, RETIRED; any other is invalid."""
     state: NDArray[np.uint64] = found["where"] >> np.uint64(_STATE_SHIFT)
     return state
 
 
 def blocks(found: Records) -> NDArray[np.uint64]:
-    """Blocks of the origin that records name."""
+    """Return the blocks of the origin in records."""
     block: NDArray[np.uint64] = found["where"] & np.uint64((1 << _STATE_SHIFT) - 1)
     return block
 
 
 def sums(found: Records, first: int, seed: int) -> Sums:
-    """Checksums that records of slots from `first` on ought to have."""
+    """Return the correct checksums of records of slots from `first` on."""
     slots = np.arange(first, first + len(found), dtype=np.uint64)
     words = found.view("<u2").reshape(-1, RECORD.itemsize // 2)
     total = np.full(len(found), _after(np.uint32(seed), _SUMMED), np.uint32)
@@ -279,7 +282,7 @@ def sums(found: Records, first: int, seed: int) -> Sums:
 
 
 def crc32c(data: bytes | bytearray, start: int = _START) -> int:
-    """CRC-32C of some bytes, without inversion at the end."""
+    """Return the CRC-32C of some bytes, without inversion at the end."""
     table = _byte_list()
     for byte in data:
         start = table[(start ^ byte) & 0xFF] ^ start >> 8
@@ -288,7 +291,7 @@ def crc32c(data: bytes | bytearray, start: int = _START) -> int:
 
 @cache
 def _bytes() -> Sums:
-    """Of each byte."""
+    """Return the table for single bytes."""
     found: Sums = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         found = found >> np.uint32(1) ^ (found & np.uint32(1)) * np.uint32(_POLYNOMIAL)
@@ -302,7 +305,7 @@ def _byte_list() -> list[int]:
 
 @cache
 def _tables() -> list[Sums]:
-    """What each of the 16-bit words that are summed adds, by its value."""
+    """Return the contribution of each 16-bit word of the summed bytes, by its value."""
     values = np.arange(1 << 16)
     found = []
     for at in range(0, _SUMMED, 2):
@@ -312,7 +315,7 @@ def _tables() -> list[Sums]:
 
 
 def _after(value: Sums | np.uint32, count: int) -> Sums | np.uint32:
-    """A checksum when `count` zero bytes have followed."""
+    """Return a checksum after `count` further zero bytes."""
     for _ in range(count):
         value = _bytes()[value & 0xFF] ^ value >> 8
     return value

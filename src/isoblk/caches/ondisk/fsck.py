@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What an SSD of dm-setcache holds, what is damaged there, and its repair.
+"""Check an SSD of dm-setcache, and repair damage.
 
-A repair never guesses, and frees no slot that may hold the newest data of a block, unless it is
-told to. It writes records first, then the superblock, each durably before the next; so one that is
-cut short leaves what it has mended mended, and what it has not as it was.
+A repair never guesses, and frees no slot that may have the newest data of a block, unless it is
+told to. It writes records first, then the superblock, each durably before the next. An interrupted
+repair therefore leaves each damage either repaired or unchanged.
 """
 
 import os
@@ -44,7 +44,7 @@ _AHEAD = 8
 
 
 class Cure(StrEnum):
-    """With which options `isoblk cache check` mends a damage."""
+    """Options of `isoblk cache check` that repair a damage."""
 
     REPAIR = "--repair"
     DROP = "--repair --drop-damaged"
@@ -55,11 +55,11 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
     """One damage.
 
     Attributes:
-        where: the place, in words.
-        cause: what is wrong there.
-        cure: what is done about it.
-        option: if these options are given; empty if nothing can be done.
-        slots: the first and the last one, if it is about slots.
+        where: its place, as text.
+        cause: its description.
+        cure: its repair.
+        option: the options that enable the repair; empty if none is possible.
+        slots: the first and the last slot, if it concerns slots.
     """
 
     where: str
@@ -74,18 +74,18 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What is there. Sizes in bytes; None where no superblock says it.
+    """The state of an SSD. Sizes in bytes; None if no superblock has them.
 
     Attributes:
-        state: "clean", or "in use": only dirty blocks count then.
-        identity: of the origin, as the kernel calls it; "": it has none.
-        clean, dirty: blocks that records whose checksum is right call so.
-        retired: slots that are not used, for their places are bad.
-        moved: blocks of records that are not in their places, for these are bad.
-        commits: the last commit known.
-        damage: what is damaged now.
-        mended: what a repair has mended.
-        revived: retired slots whose places a repair has found good.
+        state: "clean", or "in use": then only dirty blocks count.
+        identity: the kernel's, of the origin; "" without one.
+        clean, dirty: number of blocks by records with valid checksums.
+        retired: slots that are not used, because their places are bad.
+        moved: blocks of records that are not in their default places, because these are bad.
+        commits: the last known commit.
+        damage: present damage.
+        mended: repaired damage.
+        revived: retired slots whose places were good in a repair.
     """
 
     ssd: str
@@ -109,7 +109,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Fault:
-    """Slots to be freed, from `start` up to `stop`. dirty: how many of them are recorded so."""
+    """Slots to free, from `start` up to `stop`. dirty: how many are recorded as dirty."""
 
     start: int
     stop: int
@@ -121,15 +121,15 @@ class Fault:
 
 @dataclass(frozen=True)
 class Examined:
-    """An SSD as it was found.
+    """An SSD before a repair.
 
     Attributes:
-        report: for people.
-        superblock: what holds when `copies` are written; None: nothing can be mended.
-        copies: numbers of copies of the superblock, and what is to be written there, in order.
-        faults: slots to be freed.
-        dirty: records that say dirty.
-        retired: slots whose records say so.
+        report: for display.
+        superblock: the valid one after `copies` are written; None: no repair is possible.
+        copies: numbers of copies of the superblock, and their new contents, in order.
+        faults: slots to free.
+        dirty: number of dirty records.
+        retired: slots with retired records.
     """
 
     report: Report
@@ -141,10 +141,10 @@ class Examined:
 
 
 def examine(ssd: Ssd) -> Examined:
-    """Look at an SSD.
+    """Examine an SSD.
 
     Raises:
-        UserError: it holds no cache.
+        UserError: it has no cache.
     """
     if ssd.size < SMALLEST:
         raise UserError(f"is too small for a cache: {ssd.size} bytes", where=ssd.path)
@@ -179,7 +179,7 @@ def examine(ssd: Ssd) -> Examined:
         )  # fmt: skip
         return Examined(Report(ssd=ssd.path, damage=[last]))
     if superblock.geometry.ssd != ssd.sectors:
-        # It is elsewhere.
+        # The third copy is elsewhere.
         wrong.pop(THIRD, None)
     damages = [
         Damage(
@@ -192,28 +192,29 @@ def examine(ssd: Ssd) -> Examined:
 
 
 def newest(ssd: Ssd) -> Superblock | None:
-    """The newest superblock, whatever else there is; None if none is whole."""
+    """Return the newest valid superblock; None without one."""
     found = [_copy(ssd, number) for number in range(COPIES)]
     whole = [one for one in found if isinstance(one, Superblock)]
     return max(whole, key=lambda one: one.sequence, default=None)
 
 
 def identity(ssd: Ssd) -> str:
-    """Of its origin, as the newest superblock has it; "" if none has."""
+    """Return the origin's identity in the newest superblock; "" without one."""
     found = newest(ssd)
     return found.identity if found else ""
 
 
 def repair(ssd: Ssd, *, drop: bool, was: str | None = None) -> Report:
-    """Mend what can be, see which retired slots can be used again, and look again.
+    """Repair all that is possible, test retired slots, and examine again.
 
     Args:
         ssd: the SSD.
         drop: see mend().
-        was: identity of its origin, which is to be forgotten: the next one will be it.
+        was: identity of its origin to remove; the next origin is then adopted.
 
     Raises:
-        UserError: see examine(); or its origin is another one. RunError: it cannot be written.
+        UserError: see examine(); or the origin has another identity.
+        RunError: it cannot be written.
     """
     before = examine(ssd)
     if was is not None:
@@ -231,11 +232,11 @@ def repair(ssd: Ssd, *, drop: bool, was: str | None = None) -> Report:
 
 
 def mend(ssd: Ssd, examined: Examined, *, drop: bool) -> None:
-    """Do what can be done.
+    """Repair all that is possible.
 
     Args:
-        ssd: the SSD, as it was examined.
-        examined: what was found.
+        ssd: the SSD.
+        examined: result of examine().
         drop: also free slots that may have been dirty.
 
     Raises:
@@ -262,7 +263,7 @@ def _write_copies(ssd: Ssd, copies: Sequence[tuple[int, Superblock]]) -> None:
 
 
 def describe(report: Report) -> Sequence[tuple[str, str]]:
-    """What a person wants to know of a report, but for the damage: names and values."""
+    """Return names and values of a report for a table, without the damage."""
     if report.block is None or report.origin is None or report.slots is None:
         return []
     size = report.slots * report.block / 2**20
@@ -315,8 +316,8 @@ def _of_another_version(path: str, number: int, error: VersionError) -> Damage:
 
 
 def _own(ssd: Ssd, good: Mapping[int, Superblock]) -> dict[int, Superblock]:
-    """The copies, or, if they are not of one cache, those that most records are of, and of these
-    the more numerous ones: the kernel takes none that disagree about a size."""
+    """Return the copies; if they are of several caches, those that most records belong to, and of
+    these the majority with equal sizes, which the kernel requires."""
     groups: dict[tuple[bytes, Geometry], dict[int, Superblock]] = {}
     for number, one in good.items():
         groups.setdefault((one.uuid, one.geometry), {})[number] = one
@@ -329,22 +330,22 @@ def _own(ssd: Ssd, good: Mapping[int, Superblock]) -> dict[int, Superblock]:
 
 
 def _foreign(own: Mapping[int, Superblock], other: Superblock) -> str:
-    """Why a copy is none of its own."""
+    """Return why a copy is of another cache."""
     if any(one.uuid == other.uuid for one in own.values()):
         return "it disagrees with the others about sizes"
     return "it is another cache's"
 
 
 def _whole(ssd: Ssd, superblock: Superblock) -> int:
-    """How many of the first records are of its cache."""
+    """Return how many of the first records are of its cache."""
     piece = next(ssd.pieces(superblock))
     right = piece.records["sum"] == layout.sums(piece.records, piece.first, superblock.seed)
     return int((piece.readable & right).sum())
 
 
 def _holding(own: Mapping[int, Superblock]) -> Superblock:
-    """What the kernel makes of whole copies of one cache: only if both that are written in turn are
-    there is it known that the newer one is the newest."""
+    """Return the superblock that the kernel derives from valid copies of one cache. The newer copy
+    is known to be the newest only if both alternating copies are valid."""
     turns = [own[number] for number in range(TURNS) if number in own]
     chosen = max(turns or own.values(), key=lambda one: one.sequence)
     newest = max(own.values(), key=lambda one: one.sequence)
@@ -360,7 +361,7 @@ def _holding(own: Mapping[int, Superblock]) -> Superblock:
 
 
 def _restored(superblock: Superblock, wrong: Collection[int]) -> list[tuple[int, Superblock]]:
-    """Copies that are not whole, anew. superblock: what holds."""
+    """Return new contents of invalid copies. superblock: the valid one."""
     made = []
     sequence = superblock.sequence
     for number in sorted(wrong):
@@ -376,7 +377,7 @@ def _refuse_other_origin(examined: Examined, was: str) -> None:
         raise UserError(
             f"its origin is {report.identity or 'without an identity'}, not {was}",
             where=report.ssd,
-            next="name what isoblk cache check says",
+            next="name the identity that isoblk cache check shows",
         )
 
 
@@ -387,7 +388,8 @@ def _forget_origin(ssd: Ssd, examined: Examined) -> None:
 
 
 def _without_superblock(ssd: Ssd, wrong: Mapping[int, str]) -> Examined:
-    """All copies are gone. The records without any say neither where they begin nor of what."""
+    """Return the result without a valid copy: records alone determine neither their place nor their
+    cache."""
     if all(cause in layout.NOT_OURS for cause in wrong.values()):
         raise UserError(
             "holds no cache of dm-setcache",
@@ -414,7 +416,8 @@ def _look(
     copies: Sequence[tuple[int, Superblock]],
     damage: list[Damage],
 ) -> Examined:
-    """Everything but the superblocks. copies: those to be written; damage: theirs."""
+    """Examine everything except the superblocks. copies: those to write; damage: of the
+    superblocks."""
     geometry = superblock.geometry
     report = Report(
         ssd=ssd.path,
@@ -459,14 +462,14 @@ def _look(
 
 
 def _covered(superblock: Superblock) -> list[int]:
-    """Slots that hold nothing, for blocks of records are there."""
+    """Return the slots without data, because blocks of records are in their place."""
     under = superblock.geometry.under
     return sorted({slot for _, place in superblock.moved for slot in under(place)})
 
 
 class _Seen:
-    """What the records have shown so far. whole: how many are; unclear: such as may have been
-    anything."""
+    """Results of the records so far. whole: number of valid ones; unclear: slots whose state is
+    unknown."""
 
     def __init__(self) -> None:
         self.clean = self.dirty = self.commits = self.whole = 0
@@ -505,16 +508,17 @@ def _look_at(ssd: Ssd, superblock: Superblock, piece: Piece, seen: _Seen) -> Non
             mark = int(kind is dirty)
             fault = Fault(0, 1, f"{cause}, {'dirty' if mark else 'clean'}", cure, mark)
             seen.faults = _runs(seen.faults, mask & kind, piece.first, fault)
-    # Slots below moved records hold nothing, but the kernel reads their records all the same.
+    # Slots below moved records have no data, but the kernel still reads their records.
     nothing = Fault(0, 1, "the record is damaged, of a slot that holds nothing", Cure.REPAIR)
     seen.faults = _runs(seen.faults, ~used & ~right, piece.first, nothing)
-    # After a crash clean records mean nothing, and may be outdated.
+    # After a crash clean records are ignored, and may be outdated.
     counts = (dirty | clean if superblock.clean else dirty) & ~far & ~stray
     seen.faults += _twice(ssd, superblock, piece, counts)
 
 
 def _runs(before: list[Fault], mask: Mask, first: int, like: Fault) -> list[Fault]:
-    """Faults, and those of a mask from slot `first` on, neighbours together. like: one slot's."""
+    """Return the faults with those of a mask from slot `first` on, neighbours joined. like: of a
+    single slot."""
     at = np.flatnonzero(mask)
     if not len(at):
         return before
@@ -532,7 +536,7 @@ def _runs(before: list[Fault], mask: Mask, first: int, like: Fault) -> list[Faul
 
 
 def _twice(ssd: Ssd, superblock: Superblock, piece: Piece, counts: Mask) -> Iterator[Fault]:
-    """Slots that hold a block that another one of the set holds, too. A set is in one piece."""
+    """Yield slots with a block that another slot of the set also has. A set is in one piece."""
     at = np.flatnonzero(counts)
     blocks = layout.blocks(piece.records)[at]
     order = np.argsort(blocks, kind="stable")
@@ -573,12 +577,12 @@ def _twice(ssd: Ssd, superblock: Superblock, piece: Piece, counts: Mask) -> Iter
 
 
 def _later(one: int, other: int) -> bool:
-    """Whether a commit came after another: numbers of 32 bits that begin again."""
+    """Return whether a commit came after another, by 32-bit serial number arithmetic."""
     return 0 < (one - other) % (1 << 32) < 1 << 31
 
 
 def _alike(ssd: Ssd, superblock: Superblock, first: int, one: int, other: int) -> bool:
-    """Whether two slots hold the same data."""
+    """Return whether two slots have the same data."""
     geometry = superblock.geometry
     size = geometry.block * SECTOR
     for at in range(0, size, layout.PAGE):
@@ -590,7 +594,7 @@ def _alike(ssd: Ssd, superblock: Superblock, first: int, one: int, other: int) -
 
 
 def _judge(superblock: Superblock, seen: _Seen) -> tuple[list[Fault], list[Damage]]:
-    """What is to become of unclear records: an orderly stop has counted the dirty ones."""
+    """Decide on unclear records: a clean shutdown recorded the number of dirty ones."""
     unclear = sum(one.stop - one.start for one in seen.unclear)
     dirty = seen.dirty - sum(one.dirty for one in seen.faults if one.cure == Cure.REPAIR)
     missing = superblock.dirty - dirty
@@ -600,7 +604,7 @@ def _judge(superblock: Superblock, seen: _Seen) -> tuple[list[Fault], list[Damag
     cure, why = Cure.DROP, f"dirty blocks missing: {missing}"
     if missing < 0:
         why = f"dirty blocks more than were counted: {-missing}"
-    # Dirty records that should not be there may have been counted, or not.
+    # Unexpected dirty records may or may not be included in the count.
     doubtful = any(one.dirty for one in seen.faults if one.cure == Cure.DROP)
     if not seen.whole:
         why = "none is of this cache"
@@ -639,7 +643,7 @@ def _describe(fault: Fault, superblock: Superblock) -> Damage:
 
 
 def _free(ssd: Ssd, superblock: Superblock, faults: Sequence[Fault]) -> bool:
-    """Free slots, durably; whether all could be."""
+    """Free slots durably. Returns whether all could be freed."""
     marked: dict[int, Mask] = {}
     for fault in faults:
         for page in range(fault.start // layout.PER_PAGE, (fault.stop - 1) // layout.PER_PAGE + 1):
@@ -651,7 +655,7 @@ def _free(ssd: Ssd, superblock: Superblock, faults: Sequence[Fault]) -> bool:
         piece = ssd.page(superblock, page)
         chosen = mask[: len(piece.records)]
         if (~piece.readable & ~chosen).any():
-            # What cannot be read, and is not to be freed, would be overwritten.
+            # An unreadable slot that must not be freed would be overwritten.
             whole = False
             continue
         nothing = np.zeros(len(chosen), np.uint64)
@@ -667,7 +671,7 @@ def _free(ssd: Ssd, superblock: Superblock, faults: Sequence[Fault]) -> bool:
 
 
 def _revive(ssd: Ssd, examined: Examined) -> int:
-    """Free the retired slots whose places can be written and read; how many there are."""
+    """Free the retired slots whose places can be written and read. Returns their number."""
     superblock = examined.superblock
     if superblock is None:
         return 0
@@ -677,7 +681,7 @@ def _revive(ssd: Ssd, examined: Examined) -> int:
 
 
 def _works(ssd: Ssd, geometry: Geometry, slot: int) -> bool:
-    """Whether what is written to a slot's place can be read again."""
+    """Return whether data written to a slot's place can be read again."""
     data = os.urandom(geometry.block * SECTOR)
     try:
         ssd.write(geometry.at(slot), data)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The bytes of an SSD, a device or an image of one."""
+"""Read and write an SSD, a device or an image of one."""
 
 import mmap
 import os
@@ -15,7 +15,7 @@ from isoblk.caches.ondisk import format as layout
 from isoblk.caches.ondisk.format import Superblock
 from isoblk.errors import RunError
 
-# Records that are looked at together: a set is never in two such pieces.
+# Records per read; a set is always in one piece.
 CHUNK = 1 << 16
 
 
@@ -29,32 +29,32 @@ class Piece:
 
     @property
     def slots(self) -> NDArray[np.uint64]:
-        """Their numbers."""
+        """Return their numbers."""
         return np.arange(self.first, self.first + len(self.records), dtype=np.uint64)
 
 
 class Ssd:
-    """An SSD or an image: an open file of `size` bytes. Its place in errors is `path`."""
+    """An SSD or an image: an open file of `size` bytes. `path` is its name in errors."""
 
     def __init__(self, path: str, descriptor: int, size: int) -> None:
         self.path = path
         self.size = size
         self._descriptor = descriptor
-        # Direct I/O wants memory that is aligned.
+        # Direct I/O needs aligned memory.
         self._buffer = mmap.mmap(-1, CHUNK * layout.RECORD.itemsize)
 
     @property
     def sectors(self) -> int:
-        """Its length."""
+        """Return its length in sectors."""
         return self.size // SECTOR
 
     def read(self, at: int, count: int) -> bytes | None:
-        """`count` bytes, no more than the largest block; None if they cannot be read, or are beyond
-        the end.
+        """Return `count` bytes, at most the largest block; None if they cannot be read, or are
+        beyond the end.
 
         Args:
             at: multiple of 512.
-            count: also one.
+            count: multiple of 512.
         """
         with memoryview(self._buffer)[:count] as room, suppress(OSError):
             if os.preadv(self._descriptor, [room], at) == count:
@@ -62,13 +62,13 @@ class Ssd:
         return None
 
     def pieces(self, superblock: Superblock) -> Iterator[Piece]:
-        """All records, of a cache with that superblock."""
+        """Yield all records of a cache with that superblock."""
         slots = superblock.geometry.slots
         for first in range(0, slots, CHUNK):
             yield self._piece(superblock, first, min(CHUNK, slots - first))
 
     def page(self, superblock: Superblock, number: int) -> Piece:
-        """Those of a block of records."""
+        """Return the records of a block of records."""
         first = number * layout.PER_PAGE
         count = min(layout.PER_PAGE, superblock.geometry.slots - first)
         return self._piece(superblock, first, count)
@@ -95,7 +95,7 @@ class Ssd:
         return Piece(first, np.frombuffer(bytes(data), layout.RECORD)[:count], readable)
 
     def _by_pieces(self, at: int, size: int) -> tuple[bytearray, NDArray[np.bool_]]:
-        """What can be read, and the sectors that cannot."""
+        """Return the readable data, and the sectors that cannot be read."""
         data = bytearray(size)
         bad = np.zeros(size // SECTOR, np.bool_)
         for page in range(0, size, layout.PAGE):
@@ -110,7 +110,7 @@ class Ssd:
         return data, bad
 
     def write(self, at: int, page: bytes) -> None:
-        """Write a page or a block, not yet durably.
+        """Write a page or a block, not durably.
 
         Raises:
             RunError: it failed.
@@ -119,14 +119,14 @@ class Ssd:
             room[:] = page
             try:
                 if os.pwritev(self._descriptor, [room], at) != len(page):
-                    raise RunError(f"cannot write to byte {at}: it ends there", where=self.path)
+                    raise RunError(f"cannot write to byte {at}: beyond the end", where=self.path)
             except OSError as error:
                 raise RunError(
                     f"cannot write to byte {at}: {error.strerror}", where=self.path
                 ) from None
 
     def sync(self) -> None:
-        """Make durable what was written.
+        """Make all writes durable.
 
         Raises:
             RunError: it failed.
