@@ -6,8 +6,8 @@ import signal
 
 def main() -> None:
     """Entry point."""
-    # Importing the rest takes a moment in which there is nothing to undo, and Ctrl-C would show
-    # where it was. cli.main() hears it again.
+    # The other imports take a moment in which there is nothing to undo, and Ctrl-C would print a
+    # traceback. cli.main() restores the handler.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from isoblk.cli import main as cli  # noqa: PLC0415

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The one console that commands print on.
+"""The console on which commands print.
 
-A name of a file, a cgroup or a disk, and whatever else comes from outside, is text: brackets in it
-are no markup, colons no emoji, and a terminal obeys nothing in it.
+Names of files, cgroups and disks, and other external text, are printed literally: brackets are not
+markup, colons are not emoji, and control characters are escaped.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from isoblk.errors import printable
 
 
 class _Plain(Console):
-    """Draws every text as it is, also those of tables."""
+    """Prints every text literally, also in tables."""
 
     def render_str(self, text: str, **how: Any) -> Text:
         return super().render_str(
@@ -31,13 +31,13 @@ def _shown(text: str) -> str:
 def new_console(
     *, stderr: bool = False, soft_wrap: bool = False, width: int | None = None, color: bool = True
 ) -> Console:
-    """A console.
+    """Return a console.
 
     Args:
         stderr: on standard error.
-        soft_wrap: lines are as long as they are.
-        width: columns; None: as the terminal has it.
-        color: with colours, where they can be shown.
+        soft_wrap: do not wrap lines.
+        width: columns; None for the terminal's.
+        color: with colours, if the terminal has them.
     """
     return _Plain(
         stderr=stderr, soft_wrap=soft_wrap, width=width, no_color=not color or None,
@@ -47,8 +47,8 @@ def new_console(
 
 @contextmanager
 def working(text: str) -> Iterator[Callable[[str], None]]:
-    """A line on standard error that says what takes long, on a terminal; it goes when all is done.
-    What this gives replaces the text."""
+    """Show a line on standard error during a long operation, if it is a terminal. Yields a function
+    that replaces the text."""
     drawn = new_console(stderr=True)
     if not drawn.is_terminal:
         yield lambda _: None

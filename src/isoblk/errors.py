@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The two errors a user sees. Everything else is a defect of isoblk."""
+"""The two errors that users see. Any other exception is a defect of isoblk."""
 
 import unicodedata
 
@@ -11,9 +11,9 @@ class IsoblkError(Exception):
     """One line: cause, place, next step.
 
     Args:
-        cause: what is wrong, in the user's terms.
-        where: file, line, field or directory it is about; may be empty.
-        next: what would be right, or the command to run; may be empty.
+        cause: the cause, in the user's terms.
+        where: file, line, field or directory; may be empty.
+        next: the allowed values, or the command to run; may be empty.
     """
 
     exit_status = 1
@@ -32,22 +32,22 @@ class IsoblkError(Exception):
 
 
 def printable(text: str) -> str:
-    """The text with an escape for each character that a terminal does not print but obeys."""
+    """Escape each character that a terminal interprets instead of printing."""
     return "".join(
         character if is_printed(character) else repr(character)[1:-1] for character in text
     )
 
 
 def is_printed(character: str) -> bool:
-    """Whether a terminal shows the character, and does nothing else."""
+    """Return whether a terminal shows the character, without another effect."""
     return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
 class UserError(IsoblkError):
-    """The user's mistake, or something missing on the machine: exit status 2."""
+    """A mistake of the user, or a missing part of the machine: exit status 2."""
 
     exit_status = 2
 
 
 class RunError(IsoblkError):
-    """What was asked for was right, and it failed: exit status 1."""
+    """A valid request failed: exit status 1."""

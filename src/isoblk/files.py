@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Files of the user: read as text, and written whole or not at all, over nothing that is there.
+"""Read the user's files as text, and write files whole or not at all, without replacing others.
 
-What isoblk itself keeps (its cache, a result directory's contents) is written again by
-write_atomically(). What a user names as an output goes through new_file().
+isoblk's own files (its cache, a result directory's contents) are replaced by write_atomically().
+Outputs that the user names are written by new_file().
 """
 
 import codecs
@@ -21,18 +21,19 @@ from isoblk.errors import IsoblkError, UserError
 LOCK = ".lock"
 """Of a directory that exclusive() keeps others out of."""
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# What people write is shorter; a device or a pipe may have no end.
+# Larger than any document; a device or a pipe may have no end.
 _LARGEST_TEXT = 16 << 20
-# A file system that has no hard links, or keeps them from us.
+# Errors of a file system without hard links, or without permission for them.
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES)
 
 
 def read_text(path: Path, what: str, *, next: str = "") -> str:
-    """The text of a user's file; a byte order mark at its beginning is none of it.
+    """Return the text of a user's file, without a byte order mark.
 
     Args:
+        path: the file.
         what: the file's kind, for errors, as in "the study".
-        next: what to do, if it cannot be read or is no text.
+        next: the next step if it cannot be read or is not text.
 
     Raises:
         UserError: it cannot be read, has no end, or is not UTF-8.
@@ -55,16 +56,16 @@ def read_text(path: Path, what: str, *, next: str = "") -> str:
 
 
 def temporary_name(path: Path) -> Path:
-    """Where this thread writes a file until it is whole."""
+    """Return the path at which this thread writes a file until it is complete."""
     return path.with_name(f".{path.name}.{os.getpid()}-{get_ident()}")
 
 
 def write_atomically(path: Path, data: bytes, *, executable: bool = False) -> None:
-    """Make `path` hold `data`, or leave it as it was, whoever else does so at the same time. For
+    """Replace `path` by a file with `data`, or leave it unchanged; safe for concurrent writers. For
     isoblk's own files."""
     temporary = temporary_name(path)
     try:
-        # What is there is a link of somebody else's, or left by a process of the same number.
+        # An existing file is another user's link, or left by a process with the same number.
         temporary.unlink(missing_ok=True)
         with temporary.open("xb") as file:
             file.write(data)
@@ -79,11 +80,13 @@ def write_atomically(path: Path, data: bytes, *, executable: bool = False) -> No
 def exclusive(
     directory: Path, prepare: Callable[[], None], *, cannot: str, holder: str
 ) -> Iterator[None]:
-    """Keep others out of a directory of isoblk's own, which prepare() makes.
+    """Lock a directory of isoblk's own, which prepare() makes.
 
     Args:
-        cannot: what does not succeed if that or the lock fails, for errors.
-        holder: who else may be there, for errors.
+        directory: the directory.
+        prepare: makes it.
+        cannot: the failed operation, for errors.
+        holder: the possible holder of the lock, for errors.
 
     Raises:
         UserError: it cannot be written, or is in use.
@@ -108,7 +111,7 @@ def exclusive(
 
 
 def check_new(paths: Iterable[Path], *, inputs: Iterable[Path] = (), force: bool = False) -> None:
-    """Refuse at once what new_files() would refuse in the end. Raises as it."""
+    """Raise the error that new_files() would raise at its end."""
     sources = list(inputs)
     for path in paths:
         _target(path, sources, force=force)
@@ -116,7 +119,7 @@ def check_new(paths: Iterable[Path], *, inputs: Iterable[Path] = (), force: bool
 
 @contextmanager
 def new_file(path: Path, *, inputs: Iterable[Path] = (), force: bool = False) -> Iterator[Path]:
-    """new_files() of one file."""
+    """Write one file as by new_files()."""
     with new_files([path], inputs=inputs, force=force) as (temporary,):
         yield temporary
 
@@ -125,20 +128,20 @@ def new_file(path: Path, *, inputs: Iterable[Path] = (), force: bool = False) ->
 def new_files(
     paths: Iterable[Path], *, inputs: Iterable[Path] = (), force: bool = False
 ) -> Iterator[list[Path]]:
-    """Files that a user wants written: all of them when `with` ends, none if an exception ends it.
+    """Write files that the user names: all of them when `with` ends, none if an exception ends it.
 
-    Gives a path to write to for each, in a directory of their own beside the first; a file that is
-    not written there is not made. Each has its own name, so that what is derived from it is right.
-    A name that has come to exist meanwhile is not taken either.
+    Yields a path to write to for each, in a directory of their own next to the first. A file that
+    is not written there is not made. Each has its final name, so that names derived from it are
+    correct. A file that appears at a name during the write is not replaced.
 
     Args:
-        paths: in one directory, and of different names.
-        inputs: what the outputs are made of. None of them is ever replaced, by whatever name.
-        force: replace files that are there; those of `paths` that are not written then go.
+        paths: in one directory, with different names.
+        inputs: sources of the outputs, which are never replaced, by any name.
+        force: replace existing files; those of `paths` that are not written are removed.
 
     Raises:
-        UserError: one of `paths` is there (unless `force`), is no file, or is an input; it cannot
-            be written. An error that names the temporary directory names the output's instead.
+        UserError: one of `paths` exists (unless `force`), is not a file, or is an input; it cannot
+            be written. An error in the temporary directory names the output's instead.
     """
     given = list(paths)
     sources = list(inputs)
@@ -157,9 +160,9 @@ def new_files(
 
 
 def _target(path: Path, inputs: list[Path], *, force: bool) -> Path:
-    """Where `path` is written. Raises UserError: it may not be."""
+    """Return the path to which `path` is written. Raises UserError: it may not be written."""
     if not path.name:
-        raise UserError("is no name for a file", where=str(path))
+        raise UserError("is not a file name", where=str(path))
     if not os.path.lexists(path):
         return path
     if any(_same(path, source) for source in inputs):
@@ -174,7 +177,7 @@ def _target(path: Path, inputs: list[Path], *, force: bool) -> Path:
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether both names lead to one file: a link, another path, another case."""
+    """Return whether both names lead to one file: a link, another path, another case."""
     try:
         return one.samefile(other)
     except OSError:
@@ -201,18 +204,18 @@ def _take_names(temporaries: list[Path], targets: list[Path], *, force: bool) ->
 
 
 def _replace(temporary: Path, target: Path) -> None:
-    """Raises OSError."""
+    """Rename, across file systems if necessary. Raises OSError."""
     try:
         temporary.replace(target)
     except OSError as error:
-        # The first of the files is a link that leads to another file system, and this is none.
+        # The first of the files is a link to another file system, and this file is not on it.
         if error.errno != errno.EXDEV:
             raise
         write_atomically(target, temporary.read_bytes())
 
 
 def _take_name(temporary: Path, target: Path) -> None:
-    """Give a file a name that nobody has. Raises FileExistsError, OSError."""
+    """Give a file a name that does not exist. Raises FileExistsError, OSError."""
     try:
         target.hardlink_to(temporary)
     except OSError as error:
@@ -237,7 +240,7 @@ def _cannot_write(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _named_as(directory: Path, parent: Path) -> Iterator[None]:
-    """Errors about what lies in `directory` are about the file of that name in `parent`."""
+    """Rename files in errors: those in `directory` to the same name in `parent`."""
     try:
         yield
     except IsoblkError as error:

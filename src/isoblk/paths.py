@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where isoblk keeps and finds files."""
+"""Paths of isoblk's files."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def data_dir(package: Path = _PACKAGE) -> Path:
-    """What isoblk reads besides its code: of a wheel its data/, of a checkout the repository.
+    """Return the directory of isoblk's data: data/ of a wheel, or the repository of a checkout.
 
     It is never written to. package: the directory of isoblk's own code.
     """
@@ -19,7 +19,8 @@ def data_dir(package: Path = _PACKAGE) -> Path:
 
 
 def cache_dir() -> Path:
-    """Directory of built kernels: $ISOBLK_CACHE, else isoblk/ in the user's cache directory.
+    """Return the directory of built kernels: $ISOBLK_CACHE, else isoblk/ in the user's cache
+    directory.
 
     Raises:
         UserError: neither is known: there is no $HOME, and no such user.
@@ -38,35 +39,35 @@ def cache_dir() -> Path:
 
 
 def state_dir() -> Path:
-    """Directory of the host machine's journals: $ISOBLK_STATE, else /var/lib/isoblk."""
+    """Return the directory of the host machine's journals: $ISOBLK_STATE, else /var/lib/isoblk."""
     return Path(os.environ.get("ISOBLK_STATE") or "/var/lib/isoblk").absolute()
 
 
 def kernel_tree() -> Path:
-    """The directory kernel/: module sources and configuration fragments."""
+    """Return the directory kernel/: module sources and configuration fragments."""
     return data_dir() / "kernel"
 
 
 def studies_dir() -> Path:
-    """The directory studies/: the studies that come with isoblk."""
+    """Return the directory studies/: the studies that come with isoblk."""
     return data_dir() / "studies"
 
 
 def presets_dir() -> Path:
-    """The directory studies/devices/: device presets."""
+    """Return the directory studies/devices/: device presets."""
     return studies_dir() / "devices"
 
 
 def hunts_dir() -> Path:
-    """The directory studies/hunts/: the hunts that come with isoblk."""
+    """Return the directory studies/hunts/: the hunts that come with isoblk."""
     return studies_dir() / "hunts"
 
 
 def stand_ins_dir() -> Path:
-    """The directory studies/traces/: recipes of the traces' stand-ins."""
+    """Return the directory studies/traces/: recipes of the traces' stand-ins."""
     return studies_dir() / "traces"
 
 
 def java_dir() -> Path:
-    """The directory java/: YCSB's binding to RocksDB."""
+    """Return the directory java/: YCSB's binding to RocksDB."""
     return data_dir() / "java"

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""TOML of users and of others: whatever it is, a document or a ValueError that says why not. And
-values as TOML."""
+"""Parse untrusted TOML: the result is a document or a ValueError with the reason. Format values as
+TOML."""
 
 import json
 import tomllib
 from typing import Any
 
-# Of tables and lists in each other. No file of isoblk's has five.
+# Depth of nested tables and lists; files of isoblk have at most four.
 _DEEPEST = 16
 
 
 def parse(text: str) -> dict[str, Any]:
-    """The document that a text is.
+    """Parse a document.
 
     Raises:
-        ValueError: it is not TOML, or so deep or with such numbers that nothing here can take it.
+        ValueError: it is not TOML, is nested too deeply, or has a number that is too long.
     """
     try:
         document = tomllib.loads(text)
@@ -23,7 +23,7 @@ def parse(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError:
         raise
     except ValueError:
-        # Python makes no number of thousands of digits; tomllib passes on what it says of that.
+        # Python refuses to convert thousands of digits, and tomllib passes on its error.
         raise ValueError("a number that is too long") from None
     layer: list[Any] = [document]
     for _ in range(_DEEPEST):
@@ -34,8 +34,8 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def written(value: object) -> str:
-    """A text, number, boolean or list of these as TOML: JSON has the same escapes, but for DEL, and
-    for what is beyond 16 bits, which JSON makes two of and TOML one."""
+    """Format a text, number, boolean or list of these as TOML. JSON has the same escapes, except
+    for DEL, and for characters beyond 16 bits, which JSON writes as two escapes."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -55,7 +55,8 @@ def notes(results: Path) -> list[str]:
         if count := len(finished(read_results(directory)) - here):
             runs = "1 run" if count == 1 else f"{count} runs"
             told.append(
-                f"{runs} of an earlier version of the study: not shown here; see: isoblk show {directory}"
+                f"{runs} of an earlier version of the study: not shown here;"
+                f" see: isoblk show {directory}"
             )
     return told
 
