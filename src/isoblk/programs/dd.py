@@ -25,13 +25,13 @@ class DdOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """dd's own options."""
 
     direction: Annotated[Literal["write", "read"], said("Write a new file, or read one.")] = "write"
-    bs: Annotated[int | str, said("Size of a block, as dd has it.")] = "1m"
-    count: Annotated[int, said("Blocks.")]
+    bs: Annotated[int | str, said("Size of a block, in dd's format.")] = "1m"
+    count: Annotated[int, said("Number of blocks.")]
     flag: Annotated[
         Literal["direct", "sync", "dsync", ""],
-        said('Of the file (oflag or iflag); "": by way of the page cache.'),
+        said('Flag of the file (oflag or iflag); "": through the page cache.'),
     ] = "direct"
-    conv: Annotated[Literal["fdatasync", "fsync", ""], said("Of writes: flush at the end.")] = ""
+    conv: Annotated[Literal["fdatasync", "fsync", ""], said("For writes: flush at the end.")] = ""
 
 
 class Dd(Program):

@@ -50,15 +50,15 @@ class IozoneOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Options of iozone."""
 
     record: Annotated[int | str, said("Size of a request.")]
-    size: Annotated[int | str, said("Of each file.")]
-    tests: Annotated[tuple[_Test, ...], said("Which of its tests.")] = (
+    size: Annotated[int | str, said("Size of each file.")]
+    tests: Annotated[tuple[_Test, ...], said("Tests to run.")] = (
         "write",
         "read",
         "random",
         "mixed",
     )
-    threads: Annotated[int, said("Processes, each with a file of its own.")] = 1
-    direct: Annotated[bool, said("Past the page cache (iozone's -I).")] = True
+    threads: Annotated[int, said("Number of processes, each with its own file.")] = 1
+    direct: Annotated[bool, said("Direct I/O (iozone's -I).")] = True
 
 
 class Iozone(Program):

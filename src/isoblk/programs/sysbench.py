@@ -35,25 +35,21 @@ _PERCENTILE = re.compile(r"^ +(\d+)th percentile: +([\d.]+)$", re.MULTILINE)
 class SysbenchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """sysbench's own options, without their prefix "file-"."""
 
-    mode: Annotated[_MODES, said("Which of its tests.")]
-    size: Annotated[int | str, said("Of all files together.")]
+    mode: Annotated[_MODES, said("Test to run.")]
+    size: Annotated[int | str, said("Size of all files together.")]
     bs: Annotated[int | str, said("Size of a request.")] = "16k"
-    num: Annotated[int, said("Files.")] = 1
-    threads: Annotated[int, said("Threads.")] = 1
+    num: Annotated[int, said("Number of files.")] = 1
+    threads: Annotated[int, said("Number of threads.")] = 1
     flags: Annotated[
         Literal["direct", "sync", "dsync", ""],
-        said('Its extra-flags; "": by way of the page cache.'),
+        said('sysbench\'s extra-flags; "": through the page cache.'),
     ] = "direct"
-    io_mode: Annotated[Literal["sync", "async", "mmap"], said("How it asks.")] = "sync"
-    rw_ratio: Annotated[float, said("Reads for each write, of rndrw.")] = 1.5
-    fsync_freq: Annotated[
-        int, said("An fsync after so many requests; 0: none but that at the end.")
-    ] = 100
-    percentile: Annotated[int, said("Which one of latency it tells.")] = 99
-    rate: Annotated[int, said("Requests a second, on average; 0: as fast as they end.")] = 0
-    amount: Annotated[
-        int | str, said("It ends when it has moved so many bytes; 0: when its time is over.")
-    ] = 0
+    io_mode: Annotated[Literal["sync", "async", "mmap"], said("Type of system calls.")] = "sync"
+    rw_ratio: Annotated[float, said("Reads per write, for rndrw.")] = 1.5
+    fsync_freq: Annotated[int, said("Requests between two fsyncs; 0: one at the end.")] = 100
+    percentile: Annotated[int, said("Percentile of latency to report.")] = 99
+    rate: Annotated[int, said("Mean requests per second; 0: a closed loop.")] = 0
+    amount: Annotated[int | str, said("Bytes after which it ends; 0: at the end of its time.")] = 0
 
 
 class Sysbench(Program):

@@ -77,22 +77,26 @@ class YcsbOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     workload: Annotated[
         Literal["a", "b", "c", "d", "e", "f", "all-read", "all-update"],
-        said("Which of the core workloads, by its letter, or one that only reads or only updates."),
+        said("Letter of a core workload, or a workload of reads only or updates only."),
     ]
-    recordcount: Annotated[int, said("Records that are loaded.")] = 100_000
-    operationcount: Annotated[int, said("Operations; 0: as many as fit into the run.")] = 0
-    threads: Annotated[int, said("Threads.")] = 1
+    recordcount: Annotated[int, said("Number of loaded records.")] = 100_000
+    operationcount: Annotated[
+        int, said("Number of operations; 0: as many as fit into the run.")
+    ] = 0
+    threads: Annotated[int, said("Number of threads.")] = 1
     fieldcount: Annotated[int, said("Fields of a record.")] = 10
     fieldlength: Annotated[int, said("Bytes of a field.")] = 100
     requestdistribution: Annotated[
         Literal["", "uniform", "zipfian", "latest", "hotspot", "sequential"],
-        said('Of the keys; "": that of the workload.'),
+        said('Distribution of the keys; "": that of the workload.'),
     ] = ""
-    cache: Annotated[int | str, said("RocksDB's block cache.")] = "32m"
-    buffer: Annotated[int | str, said("A memtable, and the files made of it.")] = "64m"
-    direct: Annotated[bool, said("Data goes past the page cache; the log does not.")] = True
-    sync: Annotated[bool, said("A write ends when the log is on the disk.")] = False
-    jobs: Annotated[int, said("Threads that flush and compact.")] = 2
+    cache: Annotated[int | str, said("Size of RocksDB's block cache.")] = "32m"
+    buffer: Annotated[int | str, said("Size of a memtable, and of the files written from it.")] = (
+        "64m"
+    )
+    direct: Annotated[bool, said("Direct I/O for data, but not for the log.")] = True
+    sync: Annotated[bool, said("Complete a write when the log is on the disk.")] = False
+    jobs: Annotated[int, said("Number of threads for flush and compaction.")] = 2
 
 
 class Ycsb(Program):

@@ -33,7 +33,7 @@ _BESIDE: Final[Mapping[str, tuple[str, Any, LoadOption]]] = {
         "offset_increment",
         int | str,
         LoadOption(
-            "Of `count` tenants each begins so far behind the one before. " + options.SIZE,
+            "Distance between the offsets of `count` tenants. " + options.SIZE,
             read="size",
         ),
     ),
@@ -41,7 +41,7 @@ _BESIDE: Final[Mapping[str, tuple[str, Any, LoadOption]]] = {
         "trace_stream",
         int,
         LoadOption(
-            "Of the trace, only the requests of that stream (volume, cgroup).", about="trace"
+            "Only the requests of that stream (volume, cgroup) of the trace.", about="trace"
         ),
     ),
 }

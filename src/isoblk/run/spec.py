@@ -273,7 +273,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             about="pattern",
         ),
     ] = None
-    iodepth: Annotated[int, LoadOption("Requests in flight, a job.", allowed=limits.IODEPTH)] = 1
+    iodepth: Annotated[int, LoadOption("Requests in flight per job.", allowed=limits.IODEPTH)] = 1
     numjobs: Annotated[
         int,
         LoadOption(
@@ -286,7 +286,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     rate_iops: Annotated[
         int,
         LoadOption(
-            "Arrivals a second, a job; 0: the next request when one ends.",
+            "Arrivals per second and job; 0: the next request when one ends.",
             about="pattern",
             blkload="if set",
             allowed=limits.COUNTER,
@@ -319,7 +319,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     on_ns: Annotated[
         int,
         LoadOption(
-            "With off: works so long, rests, and so again, from startdelay on. " + SECONDS,
+            "With off: length of a period of load, from startdelay on, alternating with off. "
+            + SECONDS,
             name="on",
             written=int | float | str,
             read="time",
@@ -331,7 +332,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     off_ns: Annotated[
         int,
         LoadOption(
-            "With on: how long it rests. " + SECONDS,
+            "With on: length of a pause. " + SECONDS,
             name="off",
             written=int | float | str,
             read="time",
@@ -343,7 +344,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cputime_ns: Annotated[
         int,
         LoadOption(
-            "Processor's time that a request takes in virtual time: ns, or text with a suffix.",
+            "Processor time of a request, in virtual time: ns, or text with a suffix.",
             name="cputime",
             written=int | str,
             read="time",
@@ -355,7 +356,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cpus: Annotated[
         int,
         LoadOption(
-            "Processors of the tenant in virtual time, on which its jobs spend cputime; 0: one a"
+            "Processors of the tenant in virtual time, on which its jobs spend cputime; 0: one per"
             " job.",
             blkload="if set",
             allowed=limits.CPUS,
@@ -376,7 +377,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     runtime_ns: Annotated[
         int,
         LoadOption(
-            "How long, warm-up included; 0: to the end of the run. " + SECONDS,
+            "Duration, warm-up included; 0: to the end of the run. " + SECONDS,
             name="runtime",
             written=int | float | str,
             read="time",
@@ -416,7 +417,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     fsync: Annotated[
         int,
         LoadOption(
-            "Flush after every so many writes; 0: never.",
+            "Number of writes between flushes; 0: no flushes.",
             about="pattern",
             blkload="if set",
             fio_takes=True,
@@ -427,7 +428,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     meta: Annotated[
         bool,
         LoadOption(
-            "Requests are of metadata, as file systems mark them (REQ_META).",
+            "Mark requests as metadata, as file systems do (REQ_META).",
             blkload_only=True,
             blkload="mark",
         ),
@@ -435,7 +436,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     background: Annotated[
         bool,
         LoadOption(
-            "Writes are those of writeback: nobody waits for them (no REQ_SYNC).",
+            "Mark writes as writeback, for which no task waits (no REQ_SYNC).",
             blkload_only=True,
             blkload="mark",
         ),
@@ -443,7 +444,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     relay: Annotated[
         bool,
         LoadOption(
-            "One thread submits for all such tenants, as dm-crypt does for its users.",
+            "Submit through one thread for all such tenants, as dm-crypt does.",
             blkload_only=True,
             blkload="mark",
         ),
@@ -451,7 +452,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     verify: Annotated[
         bool,
         LoadOption(
-            "Written blocks carry address and generation, and reads check them.",
+            "Write address and generation into blocks, and check them in reads.",
             about="pattern",
             blkload="mark",
         ),
@@ -460,13 +461,13 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ioprio: Annotated[
         IoPrio,
         LoadOption(
-            "I/O priority of the tenant's threads; none: that of their nice value, as be/4.",
+            "I/O priority of the tenant's threads; none: derived from their nice value, as be/4.",
             blkload="if set",
         ),
     ] = "none"
     ioengine: Annotated[
         IoEngine,
-        LoadOption("How a tenant's fio asks the kernel; psync: one request at a time, a job."),
+        LoadOption("System call of a tenant's fio; psync: one request in flight per job."),
     ] = "libaio"
     trace: Annotated[
         Trace | None,
@@ -478,12 +479,12 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     replay: Annotated[
         ReplayMode,
-        LoadOption("At the recorded times, or one request when another ends.", about="trace"),
+        LoadOption("At the recorded times, or as a closed loop.", about="trace"),
     ] = "timed"
     speed: Annotated[
         int,
         LoadOption(
-            "2: a timed replay takes half the recorded time. 0.001..1e9.",
+            "Factor of a timed replay; 2: half the recorded time. 0.001..1e9.",
             written=int | float,
             read="otherwise",
             about="trace",
@@ -492,7 +493,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     trace_fit: Annotated[
         TraceFit,
         LoadOption(
-            "Addresses beyond the region: modulo its size, or all of them scaled to it.",
+            "Addresses beyond the region: modulo its size, or all scaled to it.",
             about="trace",
         ),
     ] = "wrap"
@@ -502,7 +503,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     options: Annotated[
         Options,
         LoadOption(
-            "Of a program other than blkload and fio: its own options.",
+            "Options of a program other than blkload and fio.",
             written=Options,
             of_programs=True,
             read="otherwise",
@@ -511,7 +512,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     memory: Annotated[
         int,
         LoadOption(
-            "Of such a program: memory.max of its cgroup, and 7/8 of it memory.high; 0: no limit. "
+            "For such a program: memory.max of its cgroup, and 7/8 of it memory.high; 0: no limit. "
             + SIZE,
             written=int | str,
             read="size",

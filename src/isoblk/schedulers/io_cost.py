@@ -48,7 +48,7 @@ class IoCostTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         said('The six coefficients of io.cost.model, or "calibrated".'),
     ] = "calibrated"
     qos: Annotated[
-        dict[str, int | float | str], said("As io.cost.qos: " + ", ".join(QOS) + ".")
+        dict[str, int | float | str], said("Parameters of io.cost.qos: " + ", ".join(QOS) + ".")
     ] = {}
 
 

@@ -22,7 +22,7 @@ class IoMaxTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     reaches in the same study point, times `scale`."""
 
     scale: Annotated[
-        float, said("Caps are the weight's share of the total under none, times this.")
+        float, said("Factor of the caps, which are shares by weight of the total under none.")
     ] = 1.0
 
 

@@ -27,9 +27,9 @@ class OtherTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """
 
     module: Annotated[
-        str, said("The kernel module; run --module says where it is. Without it the kernel has it.")
+        str, said("The kernel module, whose path run --module sets; none: built into the kernel.")
     ] = ""
-    elevator: Annotated[str, said("What goes to queue/scheduler; default: the table's name.")] = ""
+    elevator: Annotated[str, said("Value of queue/scheduler; default: the table's name.")] = ""
     weight_file: Annotated[
         str, said('The cgroup file for weights: "io.NAME.weight"; none: no weights.')
     ] = ""

@@ -92,17 +92,14 @@ class TenantEntry(WorkloadFields, frozen=True, kw_only=True, forbid_unknown_fiel
 
     name: Annotated[str, said("Name; with a count, NAME1, NAME2, ...")]
     count: Annotated[
-        int | UnsetType, said("Makes this many tenants alike.", Range(1, limits.TENANTS_MAX))
+        int | UnsetType, said("Number of equal tenants.", Range(1, limits.TENANTS_MAX))
     ] = UNSET
     weight: Annotated[
         int | list[int], said("1..10000 (bfq: 1..1000), or a list repeated over the count.")
     ] = limits.DEFAULT_WEIGHT
     latency_target: Annotated[
         int | float | str,
-        said(
-            "For io.latency: by when a request is to have ended; 0: none."
-            " us, or text with us, ms or s."
-        ),
+        said("For io.latency: target latency of a request; 0: none. us, or text with us, ms or s."),
     ] = 0
     cgroup: Annotated[str, said("Path below the root of the hierarchy; default: the name.")] = ""
 
@@ -111,7 +108,7 @@ class GroupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """[[group]]: an inner cgroup that contains tenants' cgroups. All other inner cgroups weigh
     100."""
 
-    path: Annotated[str, said("Path of a cgroup that holds tenants' cgroups.")]
+    path: Annotated[str, said("Path of a cgroup that contains tenants' cgroups.")]
     weight: Annotated[int, said("1..10000 (bfq: 1..1000).", limits.WEIGHT)] = limits.DEFAULT_WEIGHT
 
 
@@ -119,7 +116,7 @@ class EventEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """[[event]]: a change during the load, `at` after the barrier: a tenant's weight (tenant and
     weight), attributes of a vdisk that may then be changed (device), or the disk's scheduler."""
 
-    at: Annotated[int | float | str, said("When, after the start of all tenants. " + SECONDS)]
+    at: Annotated[int | float | str, said("Time after the start of all tenants. " + SECONDS)]
     tenant: Annotated[str | UnsetType, said("The tenant's name.")] = UNSET
     weight: Annotated[
         int | UnsetType, said("The new weight, 1..10000 (bfq: 1..1000).", limits.WEIGHT)
@@ -127,14 +124,14 @@ class EventEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     device: Annotated[
         DeviceTable, said("Attributes of a vdisk: servers, read_ns, flash.program_ns, ...")
     ] = {}
-    scheduler: Annotated[str | UnsetType, said("The elevator from then on.")] = UNSET
+    scheduler: Annotated[str | UnsetType, said("The new elevator.")] = UNSET
 
 
 class FilesystemTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """[filesystem]: made on a partition of the device, for tenants whose programs use files. mkfs:
     further arguments of mkfs.TYPE. mount: options, as of mount -o."""
 
-    type: Annotated[FilesystemType, said("What mkfs makes.")] = "ext4"
+    type: Annotated[FilesystemType, said("Type of the file system.")] = "ext4"
     offset: Annotated[int | str, said("First byte on the device. " + SIZE)] = 0
     size: Annotated[int | str, said("Bytes from offset; 0: to the end of the device. " + SIZE)] = 0
     mkfs: Annotated[list[str], said("Further arguments of mkfs.")] = []
@@ -156,18 +153,18 @@ class CachingTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     scheduler_on: the disk whose queue has the scheduler; the other has none.
     """
 
-    origin: Annotated[int | str, said("How much of the device is used; 0: all. " + SIZE)] = 0
-    ssd: Annotated[int | str, said("How much of the SSD is used; 0: all. " + SIZE)] = 0
-    files: Annotated[MadeOn, said("Made before the SSD is there, or by way of the cache.")] = (
-        "origin"
-    )
-    passes: Annotated[int, said("How often the load runs; the last pass is measured.")] = 1
-    placement: Annotated[Placement, said("Where the tenants' data lie on the cached device.")] = (
-        "contiguous"
-    )
-    working_set: Annotated[int | str, said("Scattered: how much of it they have. " + SIZE)] = 0
+    origin: Annotated[int | str, said("Bytes of the device to use; 0: all. " + SIZE)] = 0
+    ssd: Annotated[int | str, said("Bytes of the SSD to use; 0: all. " + SIZE)] = 0
+    files: Annotated[
+        MadeOn, said("Make files before the SSD is attached, or through the cache.")
+    ] = "origin"
+    passes: Annotated[int, said("Number of runs of the load; the last is measured.")] = 1
+    placement: Annotated[
+        Placement, said("Placement of the tenants' data on the cached device.")
+    ] = "contiguous"
+    working_set: Annotated[int | str, said("Scattered: bytes of the tenants' device. " + SIZE)] = 0
     piece: Annotated[int | str, said("Scattered: size of a piece. " + SIZE)] = "2m"
-    scheduler_on: Annotated[ScheduledOn, said("Whose queue has the scheduler.")] = "origin"
+    scheduler_on: Annotated[ScheduledOn, said("The disk whose queue has the scheduler.")] = "origin"
 
 
 class RunTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -183,7 +180,7 @@ class RunTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str | int | float, said("Width of the time series' windows, in ms, or text with ms or s.")
     ] = "100ms"
     repeats: Annotated[
-        int, said("How often each point is run, each time with another seed.", limits.REPEATS)
+        int, said("Number of runs of each point, each with another seed.", limits.REPEATS)
     ] = 1
     seed: Annotated[int, said("Seed of the first repeat; repeat r has seed + r.", limits.SEED)] = 1
     cgroup: Annotated[
@@ -203,24 +200,24 @@ class ClaimEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     op: "<", "<=", ">", ">=", or "~" (within `tolerance`, relative).
     """
 
-    text: Annotated[str, said("The claim in words.")]
-    source: Annotated[str, said("Where it is made.")]
+    text: Annotated[str, said("The claim as a sentence.")]
+    source: Annotated[str, said("Source of the claim.")]
     metric: Annotated[str, said("One of: " + ", ".join(NAMES) + ".")]
     op: Annotated[
         Literal["<", "<=", ">", ">=", "~"],
-        said('How the metric compares; "~": within the tolerance.'),
+        said('Comparison of metric and value; "~": within the tolerance.'),
     ]
-    value: Annotated[float, said("What the metric is compared with.")]
+    value: Annotated[float, said("The value to compare with.")]
     tolerance: Annotated[float, said('For "~": relative to the value.')] = 0.0
     where: Annotated[
-        dict[str, MatrixValue], said("Matrix key to value: the runs the claim is about.")
+        dict[str, MatrixValue], said("Matrix key to value: the runs that the claim concerns.")
     ] = {}
     than: Annotated[
         dict[str, MatrixValue], said("Matrix key to value: the metric is a ratio to that run's.")
     ] = {}
-    among: Annotated[list[str], said("For weight_ratio_error: the tenants it is about.")] = []
+    among: Annotated[list[str], said("For weight_ratio_error: the tenants that count.")] = []
     why: Annotated[
-        str, said("Explains the verdict; {METRIC}, {than.METRIC}: the runs' own figures.")
+        str, said("Explanation of the verdict; {METRIC}, {than.METRIC}: the runs' figures.")
     ] = ""
 
 
@@ -231,7 +228,7 @@ class CompareSeries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     where: matrix key to value: the runs they belong to.
     """
 
-    text: Annotated[str, said("What is above its panel.")]
+    text: Annotated[str, said("Title of its panel.")]
     where: Annotated[
         dict[str, MatrixValue], said("Matrix key to value: the runs it belongs to.")
     ] = {}
@@ -244,11 +241,11 @@ class CompareTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     x: the matrix key on the axis. scale: factor of a value, to the metric's unit.
     """
 
-    title: Annotated[str, said("Of the figures.")]
-    source: Annotated[str, said("Whose figures they are, in a word.")]
-    metric: Annotated[Literal["total_bps", "total_iops"], said("What they are.")]
-    x: Annotated[str, said("The matrix key whose values stand along the axis.")]
-    scale: Annotated[float, said("What one of the source's units is in the metric's.")] = 1.0
+    title: Annotated[str, said("Title of the figures.")]
+    source: Annotated[str, said("Source of the figures, in a word.")]
+    metric: Annotated[Literal["total_bps", "total_iops"], said("Metric of the figures.")]
+    x: Annotated[str, said("Matrix key of the axis.")]
+    scale: Annotated[float, said("Factor from the source's unit to the metric's.")] = 1.0
     series: Annotated[list[CompareSeries], said("The figures.")]
 
 
@@ -269,52 +266,49 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     name: Annotated[str, said("Name of the study and of its result directory.")]
     title: Annotated[str, said("One line, the title of the report.")] = ""
     description: Annotated[
-        str, said("What is asked, and why with this device and these loads.")
+        str, said("The question, and the reason for this device and these loads.")
     ] = ""
     scheduler: Annotated[str, said("Scheduler, or controller on top of none.")] = "none"
     device: Annotated[
         str | DeviceTable, said("A preset, or a table with preset driver, fresh and attributes.")
     ]
-    scale: Annotated[int, said('Sizes and counts written as "8g/scale" are divided by this.')] = 1
-    cache: Annotated[str, said("What puts the SSD in front of the device.")] = "none"
+    scale: Annotated[int, said('Divisor of sizes and counts written as "8g/scale".')] = 1
+    cache: Annotated[str, said("The cache that puts the SSD in front of the device.")] = "none"
     ssd: Annotated[
         str | DeviceTable | None,
         said("The SSD: a preset, or a table with preset and/or driver and attributes."),
     ] = None
-    caching: Annotated[CachingTable, said("How the SSD is used, whatever the cache.")] = (
-        CachingTable()
-    )
-    caches: Annotated[dict[str, Options], said("By cache, its own options.")] = {}
+    caching: Annotated[CachingTable, said("Use of the SSD, for any cache.")] = CachingTable()
+    caches: Annotated[dict[str, Options], said("Options of each cache.")] = {}
     stack: Annotated[
         str, said('Block layers from the disk up, as "raid1 crypt"; "none": no layer.')
     ] = NO_STACK
-    run: Annotated[RunTable, said("How long, how often, on which version of cgroups.")] = RunTable()
+    run: Annotated[RunTable, said("Duration, repeats and version of cgroups.")] = RunTable()
     workload: Annotated[WorkloadFields, said("Options of all tenants that do not set them.")] = (
         WorkloadFields()
     )
     filesystem: Annotated[
         FilesystemTable | None,
-        said("For tenants whose programs work on files: a partition of the device."),
+        said("For tenants whose programs use files: a partition of the device."),
     ] = None
     tenant: Annotated[list[TenantEntry], said("The cgroups under test and their loads.")]
-    group: Annotated[
-        list[GroupEntry], said("Weights of inner cgroups; those not named weigh 100.")
-    ] = []
+    group: Annotated[list[GroupEntry], said("Weights of inner cgroups; by default 100.")] = []
     event: Annotated[
         list[EventEntry],
         said("Changes of a tenant's weight, of the device or of its scheduler, under load."),
     ] = []
     queue: Annotated[dict[str, int | str], said("Files below /sys/block/DISK/queue to write.")] = {}
     iosched: Annotated[
-        dict[str, dict[str, int | str]], said("By scheduler, files below queue/iosched to write.")
+        dict[str, dict[str, int | str]],
+        said("For each scheduler, files below queue/iosched to write."),
     ] = {}
     schedulers: Annotated[
-        dict[str, OtherTable], said("Elevators of others, by the names that the study calls them.")
+        dict[str, OtherTable], said("Elevators from outside isoblk, by their names in the study.")
     ] = {}
     io_cost: Annotated[
         IoCostTable, said("For scheduler io.cost: the device's model and the qos.")
     ] = IoCostTable()
-    io_max: Annotated[IoMaxTable, said("For scheduler io.max: how the caps are made.")] = (
+    io_max: Annotated[IoMaxTable, said("For scheduler io.max: derivation of the caps.")] = (
         IoMaxTable()
     )
     io_latency: Annotated[IoLatencyTable, said("For scheduler io.latency: the target.")] = (
@@ -324,10 +318,10 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         dict[str, list[MatrixValue]],
         said("Dotted field to list of values; the runs are the product."),
     ] = {}
-    claim: Annotated[list[ClaimEntry], said("What the results are held against.")] = []
+    claim: Annotated[list[ClaimEntry], said("Claims that the results are checked against.")] = []
     compare: Annotated[
         CompareTable | None,
-        said("A source's own figures, for the report to draw beside the runs'."),
+        said("A source's own figures, which the report draws next to the runs'."),
     ] = None
 
 
