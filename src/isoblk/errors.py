@@ -4,7 +4,7 @@
 import unicodedata
 
 INTERRUPTED = 130
-"""A shell's status for a program that an interrupt ended."""
+"""The shell's status of a program that an interrupt ended."""
 
 
 class IsoblkError(Exception):

@@ -19,7 +19,7 @@ from threading import get_ident
 from isoblk.errors import IsoblkError, UserError
 
 LOCK = ".lock"
-"""Of a directory that exclusive() keeps others out of."""
+"""Lock file of a directory, for exclusive()."""
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Larger than any document; a device or a pipe may have no end.
 _LARGEST_TEXT = 16 << 20

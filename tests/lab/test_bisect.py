@@ -142,5 +142,5 @@ def test_a_bench_has_the_schedulers_of_another_tree_and_says_so(
     # One that the tree lacks is not today's.
     lacking = run_spec("feedbac", tenants=tenants, **times)
     job = make_job(lacking, bench.kernel.key, bench.modules_key)
-    with pytest.raises(RunError, match="there is no module feedbac-iosched"):
+    with pytest.raises(RunError, match="the module feedbac-iosched was not built"):
         execute(job, bench, tmp_path)

@@ -357,7 +357,7 @@ export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTEC
         " /dev/fast",
         "= 1",
         "repaired: slots 32 to 63: the record's checksum is wrong; dirty blocks missing:"
-        f" {lost}; free them, and lose what is at byte 196608, 131072 bytes",
+        f" {lost}; free them, and lose the data at byte 196608, 131072 bytes",
         "/dev/fast: sound",
         "= 0",
         "again: /dev/mapper/c, writeback, fifo; use it, not /dev/slow",

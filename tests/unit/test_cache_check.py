@@ -440,7 +440,7 @@ def test_without_any_superblock_nothing_is_claimed_or_written(image: Image) -> N
     before = image.path.read_bytes()
     damage = _one(_repair(image, drop=True))
     assert (damage.where, damage.option) == ("superblock, all three copies", Cure.NONE)
-    assert "nothing else says whose blocks there are" in damage.cure
+    assert "only a superblock has the origin" in damage.cure
     assert image.path.read_bytes() == before
 
 

@@ -214,7 +214,7 @@ def test_a_knob_that_did_not_take_makes_the_run_invalid(tmp_path: Path) -> None:
         run.record for run in read_results(tmp_path).runs if run and run.record.status == "invalid"
     ]
     assert len(invalid) == 1
-    assert invalid[0].reasons[0].startswith(f"knob did not take: {path}: asked 'bfq'")
+    assert invalid[0].reasons[0].startswith(f"setting without effect: {path}: asked 'bfq'")
 
 
 @pytest.mark.parametrize(("charged", "status"), [(0.985, "invalid"), (0.995, "valid")])

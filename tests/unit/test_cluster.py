@@ -284,7 +284,7 @@ def test_a_worker_that_loses_what_it_is_sent_is_not_fit(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "_find", lambda item: None)
-    with pytest.raises(RunError, match="does not keep what it is sent"):
+    with pytest.raises(RunError, match="does not keep the files that it is sent"):
         _run(address, tmp_path)
 
 

@@ -132,7 +132,7 @@ def test_a_table_without_a_preset_is_in_the_state_that_it_states() -> None:
 @pytest.mark.parametrize(
     ("table", "why"),
     [
-        ({"preset": "fast", "fresh": True}, "is of flash drives"),
+        ({"preset": "fast", "fresh": True}, "is for flash drives"),
         ({"driver": "vdisk", "model": "flash", "fresh": True}, "is of a preset"),
         ({"preset": "980pro-1t", "fresh": "yes"}, "expected true or false, got 'yes'"),
         (

@@ -179,7 +179,8 @@ def test_of_a_guest_that_hung_the_kernels_first_complaint_is_told(tmp_path: Path
     stall = "rcu: INFO: rcu_sched detected stalls on CPUs/tasks:"
     console.write_text(f"booted\n{stall}\nBUG: later\nRBP: 1\nR12: 2\nR15: 3\n")
     assert hang(console, 1200.0) == (
-        f"hung: no end after 1200 s; the kernel said: {stall}; console: RBP: 1 | R12: 2 | R15: 3"
+        f"hung: no end after 1200 s; the kernel reported: {stall};"
+        " console: RBP: 1 | R12: 2 | R15: 3"
     )
     console.write_text("booted\n")
     assert hang(console, 2.0) == "hung: no end after 2 s; console: booted"

@@ -238,7 +238,7 @@ def test_alone_a_generator_has_no_file_system() -> None:
         ("count = 7", "count = 0", "s.toml:12: tenant[0].options.count: 0 blocks"),
         ("count = 7", "n = 0", "tenant[0].options.n: unknown option; allowed: bs, conv, count"),
         ('bs = "64k"', 'bs = "x"', "s.toml:9: workload.options.bs: 'x' is not a size"),
-        ('store = "memory"', 'store = "none"', "s.toml:4: filesystem: this vdisk does not keep"),
+        ('store = "memory"', 'store = "none"', "s.toml:4: filesystem: this vdisk does not store"),
         ('size = "64m"', 'size = "8m"', "s.toml:5: filesystem.size: 8m is too small for ext4"),
         ('size = "64m"', 'size = "1000"', "filesystem.size: 1000 is not a multiple of 4096"),
         ('size = "64m"', 'size = "9g"', "filesystem.size: goes beyond the device"),
@@ -402,7 +402,7 @@ def test_a_report_is_kept_with_what_ran(tmp_path: Path) -> None:
     ("output", "status", "end_ns", "why"),
     [
         ("Usage\nFATAL: no such file\nsee --help\n", 1, 0, "status 1: FATAL: no such file"),
-        ("", 137, 0, "status 137: it said nothing"),
+        ("", 137, 0, "status 137: it printed nothing"),
         ("hello\n", 0, 0, "not what dd prints: no summary line of dd"),
         (None, 0, 4 * SECOND, "dd ended 2 s after the others: give it less to do"),
     ],

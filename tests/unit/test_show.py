@@ -68,7 +68,7 @@ def test_bandwidth_is_shown_only_where_sizes_differ(tmp_path: Path) -> None:
     mixed = _printed(_mixed(tmp_path / "mixed"), 100)
     assert "bandwidth" in mixed
     assert "B/s of none" in mixed
-    assert "read it beside share error" in " ".join(mixed.split())
+    assert "read it together with share error" in " ".join(mixed.split())
     # Half the bytes, seven times the requests: who reads the head knows which is half.
     (bfq,) = [line for line in mixed.splitlines() if line.startswith(" bfq")]
     assert bfq.split()[1:3] == ["6.60", "K"]

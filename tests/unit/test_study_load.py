@@ -374,14 +374,14 @@ def test_a_claim_may_compare_with_another_run_its_key_written_without_quotes() -
 
 def test_verify_needs_a_device_that_keeps_data() -> None:
     text = edited('rw = "randrw"', "verify = true").replace('"fast"', '"prototype"')
-    assert "tenant[1].verify: this null_blk does not keep what is written" in wrong(text)
+    assert "tenant[1].verify: this null_blk does not store written data" in wrong(text)
     keeps = text.replace('"prototype"', '{ preset = "prototype", memory_backed = true }')
     parse_study(keeps, "x.toml")
 
 
 def test_a_vdisk_keeps_data_if_it_is_told_to() -> None:
     text = edited('rw = "randrw"', "verify = true")
-    assert 'does not keep what is written; set device.store = "memory"' in wrong(text)
+    assert 'does not store written data; set device.store = "memory"' in wrong(text)
     parse_study(text.replace('"fast"', '{ preset = "fast", store = "memory" }'), "x.toml")
 
 

@@ -94,7 +94,7 @@ def test_on_v2_io_cost_is_calibrated_by_fio() -> None:
         ("[matrix]", '[matrix]\ndevice = ["fast", "nand"]', r"s\.toml:11: matrix.device: the host"),
         ("[matrix]", '[matrix]\n"device.servers" = [1, 2]', r"matrix.*the one device"),
         ("[matrix]", '[matrix]\n"run.cgroup" = ["v2"]', r"own version of cgroups"),
-        ("[matrix]", '[matrix]\n"workload.cputime" = [1, 2]', r"costs what it costs"),
+        ("[matrix]", '[matrix]\n"workload.cputime" = [1, 2]', r"cost of a request is not modelled"),
         (
             "[matrix]",
             "[[event]]\nat = 0\ndevice = { servers = 1 }\n[matrix]",

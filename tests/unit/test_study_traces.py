@@ -169,7 +169,7 @@ def test_a_trace_that_ends_early_is_noted(file: Path) -> None:
         return notes(run.spec for run in expand(study).runs)
 
     assert noted("") == [
-        f"trace {file} ends after 1s, before the run does; trace_loop = true begins it anew"
+        f"trace {file} ends after 1s, before the run does; trace_loop = true repeats it"
     ]
     for enough in ("trace_loop = true", "speed = 0.5", 'runtime = "1s"', 'replay = "closed"'):
         assert noted(enough) == []

@@ -123,13 +123,13 @@ def run(*words: object) -> Result:
             "disksim",
             "left out, trim: 1; left out, flush: 1; no longer FUA: 1; no longer flush first: 1;"
             " no longer asynchronous: 1; widened to whole sectors: 1;"
-            " streams no longer told apart: 2",
+            " streams no longer distinguished: 2",
         ),
-        ("blkparse", "widened to whole sectors: 1; streams no longer told apart: 2"),
+        ("blkparse", "widened to whole sectors: 1; streams no longer distinguished: 2"),
         (
             "iolog",
             "no longer FUA: 1; no longer flush first: 1; no longer asynchronous: 1;"
-            " times rounded down to 1 µs: 1; streams no longer told apart: 2",
+            " times rounded down to 1 µs: 1; streams no longer distinguished: 2",
         ),
         ("csv", ""),
     ],

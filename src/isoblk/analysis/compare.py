@@ -21,7 +21,7 @@ from isoblk.metrics.registry import METRICS, SAYS, direction
 from isoblk.metrics.stats import welch_p
 
 SIGNIFICANT = 0.05
-"""Repeats that differ so much by chance with this probability, or a higher one, prove nothing."""
+"""p-value from which a difference of repeats may be chance, and decides nothing."""
 
 UNCHANGED = 0.00005  # a change that two decimals of a percentage do not show
 

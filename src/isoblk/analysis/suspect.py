@@ -21,16 +21,16 @@ from isoblk.study.model import ClaimEntry
 from isoblk.study.notes import reads_empty
 
 SERVED = 0.95
-"""The part of its arrivals that a tenant has to be served."""
+"""Fraction of a tenant's arrivals that must be served."""
 BUSY = 0.9
-"""The part of the time that processors may be busy. Above it the processors, not the disk and its
-scheduler, decide what a tenant gets."""
+"""Utilisation above which the processors, not the disk and its scheduler, determine a tenant's
+rate."""
 OF_TIME = 0.1
-"""The part of the measured time that a p99 may be. A run in which requests take longer holds too
-few of their generations to show the next."""
+"""Largest p99, as fraction of the measured time: with longer requests, the run has too few
+generations of them."""
 SETTLED = 0.05
-"""How far the share of the first and of the last third may differ, relative to what is due, where
-no claim says how exact it is."""
+"""Largest difference between the shares of the first and of the last third, relative to the ideal,
+if no claim states its own error."""
 
 _THIRDS = 3
 _LATENCIES = {one.base for one in latencies.METRICS} | {"late"}

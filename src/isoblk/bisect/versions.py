@@ -16,7 +16,8 @@ from isoblk.kernel.store import matches
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:[~-]rc(\d+))?")
 
-# Kinds of sources that are a published version. A directory may hold changes, a commit is none.
+# Kinds of sources that are a published version. A directory may have local changes, and a commit is
+# not published.
 _PUBLISHED = ("linux-source-", "deb-", "tarball-")
 
 

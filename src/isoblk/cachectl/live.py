@@ -44,7 +44,7 @@ _TRIES = 10
 _INSISTENCE = 3
 
 Told = Callable[[int, int], None]
-"""Is called with blocks cleaned, and all that are to be."""
+"""Called with the number of cleaned blocks, and of all blocks to clean."""
 
 
 def _silent(done: int, total: int) -> None:

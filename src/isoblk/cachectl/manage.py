@@ -21,12 +21,12 @@ from isoblk.run.spec import Options
 # Characters that device-mapper and file systems both accept.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,100}", re.ASCII)
 ORIGIN_SUFFIX = "-origin"
-"""Of the device that has the former table of one that a cache was attached to."""
+"""Suffix of the device with the former table of a device that a cache was attached to."""
 _TRY_CHECK = ": run isoblk cache check"
 THROUGH = "writethrough"
-"""A mode in which a cache keeps nothing dirty."""
+"""A mode without dirty blocks."""
 DIRTYING = ("writeback", "writeonly")
-"""Modes in which it does."""
+"""Modes with dirty blocks."""
 
 
 @dataclass(frozen=True)

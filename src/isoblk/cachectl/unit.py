@@ -79,8 +79,8 @@ def unit(name: str, mapper: Mapper, dev: Path = DEV, sys: Path = system.SYS) -> 
         raise UserError(
             f"a copy of its origin would have the name {origin}, and the word {state.origin_id}",
             where=name,
-            next="make it anew after each boot, with isoblk cache create; or, for one that keeps"
-            " nothing dirty, isoblk cache edit --mode writethrough",
+            next="create it again after each boot with isoblk cache create; or, for a cache with"
+            " no dirty blocks, isoblk cache edit --mode writethrough",
         )
     options = dict(zip(words[10::2], words[11::2], strict=True))
     # It applied to one change, and must not apply at a later boot.

@@ -18,9 +18,9 @@ from isoblk.run.units import parse_size
 
 SECTOR = 512
 NAME = "cached"
-"""Of the device-mapper device that a cache is, if it is one; its minor is 0."""
+"""Name of a cache's device-mapper device, if it has one; its minor is 0."""
 TABLE = f"{NAME}.table"
-"""File in the run's directory: the device-mapper table as the kernel has it."""
+"""File in the run's directory: the kernel's device-mapper table."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Parts:
 
 
 Counters = Mapping[str, int]
-"""What was counted, by name. "top", "origin", "ssd" (all regions together), each with .reads,
-.writes, .read_bytes, .write_bytes as in /sys/class/block/*/stat, where a device-mapper device
-counts the pieces that it splits requests into; and what the cache itself counts."""
+"""Counters by name: "top", "origin", "ssd" (all regions together), each with .reads, .writes,
+.read_bytes, .write_bytes as in /sys/class/block/*/stat, where a device-mapper device counts the
+pieces of split requests; and the cache's own counters."""
 
 
 class Cache:

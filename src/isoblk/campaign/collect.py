@@ -150,7 +150,7 @@ def _cache_report(directory: Path, spec: RunSpec, plan: Plan) -> CacheReport | N
     try:
         return cached.report(_read(directory, cached.COUNTERS), spec.caching, plan.place)
     except (ValueError, IndexError) as error:
-        raise RunError(f"not what a cache counts: {error}", where=cached.COUNTERS) from None
+        raise RunError(f"malformed counters of a cache: {error}", where=cached.COUNTERS) from None
 
 
 def _cache_reasons(report: CacheReport | None) -> Iterator[str]:
@@ -237,7 +237,7 @@ def _knob_reasons(knobs: list[Knob]) -> Iterator[str]:
     for knob in knobs:
         if not knob.ok:
             got = knob.got.replace("\n", " / ") or "nothing"
-            yield f"knob did not take: {knob.path}: asked {knob.asked!r}, reads {got!r}"
+            yield f"setting without effect: {knob.path}: asked {knob.asked!r}, reads {got!r}"
 
 
 def _tenant_reasons(spec: RunSpec, tenants: list[TenantResult]) -> Iterator[str]:

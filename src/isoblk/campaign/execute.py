@@ -86,7 +86,7 @@ class Bench:
         """
         wanted = list(names)
         if missing := [name for name in wanted if name not in self.modules]:
-            raise RunError(f"there is no module {missing[0]} among those that were built")
+            raise RunError(f"the module {missing[0]} was not built")
         return [self.modules[name] for name in wanted]
 
 
@@ -140,7 +140,7 @@ class Job:
 
 
 Submit = Callable[[Job], Future[Run]]
-"""Has a run made, at once or later; the future has it."""
+"""Starts a run, and returns its future."""
 
 
 def here(executor: Executor, bench: Bench, results: Path) -> Submit:

@@ -15,7 +15,7 @@ from isoblk.run.spec import PlannedRun, Scheduler
 from isoblk.study.model import Expansion
 
 RESERVED = frozenset({*MODULES, *KERNELS_MODULES})
-"""Names of modules that runs load besides."""
+"""Names of all other modules that runs load."""
 
 
 def with_modules(

@@ -24,10 +24,10 @@ from isoblk.run.units import parse_size, parse_time
 from isoblk.study.model import ExpectEntry, ExpectLoad, ExpectMetric
 
 TOLERANCE = 0.05
-"""How far a model may be from a figure that it was fitted to, relative."""
+"""Relative error that a fitted figure may have."""
 
 TAIL_TOLERANCE = 0.15
-"""The same of a 99th percentile: sources differ as much among each other in what they count."""
+"""The same for a 99th percentile: sources differ by as much in their method of counting."""
 
 UNFITTED: dict[ExpectMetric, float] = {
     "iops": 1.15,
@@ -37,10 +37,10 @@ UNFITTED: dict[ExpectMetric, float] = {
     "lat_p99_ns": 1.5,
     "lat_p99_9_ns": 2,
 }
-"""The factor, up or down, by which a figure that the model was not fitted to may differ."""
+"""Factor, up or down, by which a figure that was not fitted may differ."""
 
 UNFITTED_WRITE_P99 = 2
-"""The same of a 99th percentile of writes: it is that of the stalls, which drives time freely."""
+"""The same for the 99th percentile of writes: that of stalls, whose time drives choose."""
 
 _MS = 1_000_000
 # (warm-up, measured time) in ns: at least a thousand requests of a flash disk at iodepth 1, some

@@ -25,11 +25,11 @@ _TROUBLE = {
     FAILED: "a run under {scheduler} fails",
     DIFFERS: "the same run under {scheduler} gives other figures each time",
 }
-_IMPOSSIBLE = "a run under {scheduler} has figures that cannot be"
+_IMPOSSIBLE = "a run under {scheduler} has impossible figures"
 _DIGITS = 2  # significant digits of a claim's value
 
 OTHER_SEEDS = (2, 3)
-"""A find is run again with these: the p99 of a hundred requests may be bad by chance."""
+"""Seeds for further runs of a find: the p99 of a hundred requests may be bad by chance."""
 
 
 @dataclass(frozen=True)

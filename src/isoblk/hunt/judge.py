@@ -36,8 +36,8 @@ FAILED = "failed"
 INVALID = "invalid"
 DIFFERS = "differs"
 TROUBLES = (FAILED, INVALID, DIFFERS)
-"""What is a find whatever the objectives: the run failed, as by a warning of the kernel's; its
-figures cannot be; or the same run again gave others."""
+"""Finds under any objective: the run failed, as by a warning of the kernel; its figures are
+impossible; or the same run gave different figures."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

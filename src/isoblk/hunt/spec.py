@@ -18,8 +18,8 @@ from isoblk.run.typed import convert
 from isoblk.study.text import Source
 
 Values = list[Any]
-"""What a dimension may be, the simplest first. A table is merged into the study, or the tenant; any
-other value is that of the option that the dimension is called after."""
+"""Values of a dimension, the simplest first. A table is merged into the study or the tenant; any
+other value is that of the option with the dimension's name."""
 
 # Upper bounds of a round and a batch, which catch typing errors.
 _ROUND = Range(0, 100_000)

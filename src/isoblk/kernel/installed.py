@@ -84,7 +84,7 @@ def find_installed(release: str, root: Path = MODULES_ROOT) -> Installed:
     )
     version = done.stdout.strip()
     if done.returncode or not re.match(r"\d+\.\d+", version):
-        complaint = (done.stderr.strip().splitlines() or ["it does not tell its version"])[-1]
+        complaint = (done.stderr.strip().splitlines() or ["no version in it"])[-1]
         raise UserError(
             f"the headers of Linux {release} are damaged: {complaint}",
             where=str(build),

@@ -80,7 +80,7 @@ class Revision:
 
 
 Given = Path | Download | Offer | Revision
-"""Where a source is: a directory, tarball or package here, or what has to be fetched first."""
+"""A source: a local directory, tarball or package, or one to fetch first."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from isoblk.layers.md import Raid
 from isoblk.run.shell import Statement
 
 NO_STACK = "none"
-"""What a study calls the stack without layers."""
+"""Name of the stack without layers."""
 
 LAYERS: dict[str, Layer] = {
     layer.name: layer

@@ -48,17 +48,17 @@ class Purpose:
 LOAD: Final = Purpose(overwritten=True, cache=False)
 """A load that writes anywhere."""
 SCRATCH: Final = Purpose()
-"""A load on a device that isoblk has made itself."""
+"""A load on a device that isoblk has made."""
 ORIGIN: Final = Purpose(cache=False)
-"""The slow device of a cache: what is on it stays."""
+"""The slow device of a cache, whose data are kept."""
 SSD: Final = Purpose(overwritten=True)
-"""The fast one: what is on it is a cache, or gets lost."""
+"""The SSD of a cache; data other than a cache are lost."""
 CHECK: Final = Purpose(written=False)
-"""Reading what a cache has left."""
+"""Reading the data of a cache."""
 REPAIR: Final = Purpose()
-"""Mending it."""
+"""Repairing the data of a cache."""
 WATCH: Final = Purpose(alone=False, written=False)
-"""Looking on, or setting up its queue, while others use it."""
+"""Observing, or configuring the queue, while other programs use the device."""
 
 
 @dataclass

@@ -26,10 +26,10 @@ from isoblk.run.field import suggest
 DIRECTORIES = tuple(
     Path(name) for name in ("/etc/udev/hwdb.d", "/run/udev/hwdb.d", "/usr/lib/udev/hwdb.d")
 )
-"""Where udev looks for databases."""
+"""Directories of udev's databases."""
 
 FIGURES = ("rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops")
-"""A model's figures in the kernel's order: bytes a second, and requests of 4 KiB a second."""
+"""A model's figures in the kernel's order: bytes per second, and requests of 4 KiB per second."""
 
 # In other solutions the figures are scaled by the admitted fraction.
 _MEASURED = "naive"

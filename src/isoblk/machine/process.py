@@ -211,7 +211,7 @@ def hang(console: Path, time_limit_s: float) -> str:
     return "; ".join(
         [
             f"hung: no end after {time_limit_s:g} s",
-            *([f"the kernel said: {said}"] if said else []),
+            *([f"the kernel reported: {said}"] if said else []),
             _last_lines(console),
         ]
     )

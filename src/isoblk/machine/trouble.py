@@ -11,7 +11,7 @@ _NO_EXECUTION = "set ISOBLK_CACHE to a directory that is not mounted noexec"
 
 # Causes before the script begins: pattern, cause, next step. The first match counts.
 _BEFORE = (
-    (r"from LD_PRELOAD cannot be preloaded \(cannot open", "there is no /proc", "mount /proc"),
+    (r"from LD_PRELOAD cannot be preloaded \(cannot open", "/proc is not mounted", "mount /proc"),
     (
         r"from LD_PRELOAD cannot be preloaded",
         "the library that answers the guest's kernel cannot be loaded, so no run would repeat",
@@ -24,7 +24,7 @@ _BEFORE = (
     ),
     (
         r"isoblk: replace: (.*)",
-        r"\1: its clock and its random numbers would not be those of virtual time",
+        r"\1: its clock and random numbers would not be virtual",
         "run: isoblk kernel build",
     ),
     (

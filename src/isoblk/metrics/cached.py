@@ -32,4 +32,4 @@ FIGURES: Final[Mapping[str, tuple[MetricUnit, str]]] = {
         for what, unit, words in _COUNTED
     },
 }
-"""By what a claim calls it after "cache.": its unit, and what it is."""
+"""Figure, without the prefix "cache." of claims, to its unit and meaning."""

@@ -16,7 +16,7 @@ DATA_OPS = ("read", "write", "trim")  # "all" covers these; a flush has no data
 ALL = "all"
 
 Buckets = Sequence[tuple[int, int]]
-"""(upper bound in ns, count), rising."""
+"""(upper bound in ns, count), ascending."""
 
 PERCENTILES = {"p50": 5000, "p99": 9900, "p99_9": 9990, "p99_99": 9999}
 """Metric to its rank in ten-thousandths."""

@@ -17,16 +17,16 @@ METRICS: Final[Mapping[str, Metric]] = {
     for metric in module.METRICS
 }
 SAYS: Final = "says."
-"""What begins the name of a figure that a tenant's program says."""
+"""Prefix of the name of a figure that a tenant's program reports."""
 _SAYS_METRIC = "says.<tenant>.<figure>"
 _CACHE_METRIC = f"{CACHE}.<figure>"
 NAMES: Final[Mapping[str, str]] = {
     **{name: metric.text for name, metric in METRICS.items()},
-    _SAYS_METRIC: "what the tenant's program says itself, as in the report's "
-    "table: bytes, operations or ns",
+    _SAYS_METRIC: "a figure that the tenant's program reports, as in the "
+    "report's table: bytes, operations or ns",
     _CACHE_METRIC: "of a study with an SSD: " + ", ".join(cached.FIGURES),
 }
-"""What a claim may speak of, and what it is."""
+"""Names in claims, and their meanings."""
 
 
 def described(base: str) -> Metric:

@@ -23,7 +23,7 @@ from isoblk.run.spec import Caching, RunSpec
 from isoblk.run.tier import Place
 
 COUNTERS = "cache"
-"""File in the run's directory: what was counted, before and after."""
+"""File in the run's directory: the counters before and after."""
 
 _STAT = {"reads": 0, "read_bytes": 2, "writes": 4, "write_bytes": 6}
 _STATUS = "status"

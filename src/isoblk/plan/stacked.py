@@ -16,8 +16,8 @@ class _Line(Form):
 
 
 DEVICE_MAPPER = (_Line.NO_UDEV, _Line.MAJOR)
-"""What comes before devices of device-mapper are made: no udevd answers its questions in a guest,
-and its number depends on the kernel's other drivers."""
+"""Statements before devices of device-mapper are made: a guest has no udevd to wait for, and the
+major number depends on the kernel's other drivers."""
 
 
 def make(spec: RunSpec, place: Place) -> list[Statement]:

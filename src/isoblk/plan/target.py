@@ -10,7 +10,7 @@ from isoblk.run.tier import Place
 
 SSD = "disk1"
 PLACED = "placed"
-"""Of device-mapper: pieces of the cached device, in the order in which the tenants see them."""
+"""Name of the device-mapper device with the pieces of the cached device, in the tenants' order."""
 
 
 def of(caching: Caching) -> Cache:

@@ -84,7 +84,7 @@ def read_report(directory: Path, tenant: Tenant, spec: RunSpec) -> Said:
 
 def _complaint(text: str) -> str:
     """Return the last line of an output that looks like an error message."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it said nothing"]
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it printed nothing"]
     return next(filter(_COMPLAINT.search, reversed(lines)), lines[-1])[:_SHOWN]
 
 

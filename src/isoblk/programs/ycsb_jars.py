@@ -24,7 +24,7 @@ from isoblk.kernel import store, tools
 from isoblk.paths import cache_dir, java_dir
 
 PACKAGES = {"java": "default-jdk-headless", "javac": "default-jdk-headless", "mvn": "maven"}
-"""Programs that make it, and the Debian packages that hold them."""
+"""Programs that make the files, and the Debian packages that contain them."""
 
 _SOURCE = "isoblk/RocksDb.java"
 _POM = "pom.xml"

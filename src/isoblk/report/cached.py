@@ -12,7 +12,7 @@ from isoblk.report.rows import Cell, Column, Table, cell, read_hits, state, vary
 from isoblk.run import numbers
 
 CACHE = "cache"
-"""The matrix key."""
+"""Key of the matrix."""
 _BYTES = [f"{where}.{op}_bytes" for where in ("asked", "origin", "ssd") for op in ("read", "write")]
 
 _DONE = ("read", "written")

@@ -20,18 +20,18 @@ from isoblk.report.words import setting
 from isoblk.run.spec import SCHEDULER
 
 DIVIDES = 0.01
-"""Up to this share error a scheduler divides by weight: less than a tenant would notice, and more
-than requests in flight at a run's end move."""
+"""Share error up to which a scheduler divides by weight: less than a tenant would notice, and more
+than the effect of requests in flight at a run's end."""
 NEARLY = 0.10
-"""Up to this it still follows the weights; a mark of figures alone."""
+"""Share error up to which it nearly divides; used for the mark in figures."""
 LIGHT = 0.5
-"""A tenant that cannot use even this part of its share by weight is light: it wants little, and
-what counts for it is how long it waits."""
+"""A tenant is light if it cannot use this fraction of its share by weight: its wait counts, not its
+share."""
 ALIKE = 0.01
-"""Speeds, and errors above DIVIDES, that differ by less are equal: seeds and the ends of a run make
-as much."""
+"""Relative difference up to which speeds, and errors above DIVIDES, are equal: the effect of seeds
+and of the ends of a run."""
 ALIKE_WAIT = 1.25
-"""Waits that are not so many times as long are equal."""
+"""Ratio up to which waits are equal."""
 _FEW = 3
 _FIRST = ("isoblk", "kyber-fair", "feedbac", "cfq")  # of equal choices; then the study's order
 

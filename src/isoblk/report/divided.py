@@ -15,7 +15,7 @@ from isoblk.run.record import Figure, ProgramReport
 from isoblk.study.notes import notes as study_notes
 
 LINES = 5
-"""Of the answer's table."""
+"""Number of lines in the answer's table."""
 _NAMED = 5  # names in a sentence, the best ones of more
 _EXACT = 0.0005  # a smaller error is written as less than 0.1 %
 _FAR = 2  # ratio from which a wait is mentioned

@@ -134,7 +134,7 @@ def check_page(page: Path) -> None:
         UserError: another file has that name.
     """
     if os.path.lexists(page) and not is_report(page):
-        what = "is a directory" if page.is_dir() else "is there, and is no report"
+        what = "is a directory" if page.is_dir() else "exists, and is not a report"
         raise UserError(what, where=str(page), next="choose another name")
 
 
@@ -305,7 +305,10 @@ def _contents(
         found.append(("figures", "Figures", [(name, title) for title, name in kinds.items()]))
     if groups:
         found.append(("claims", "Claims", [(group.anchor, group.source) for group in groups]))
-    runs = [("each", "Every run"), *([("others", "The runs they lean on")] if others else [])]
+    runs = [
+        ("each", "Every run"),
+        *([("others", "The runs that they depend on")] if others else []),
+    ]
     found.append(("runs", "Runs", runs))
     found += [("words", "Words", []), ("made", "How it was made", [])]
     return found
@@ -316,7 +319,7 @@ _TIER_NOTES = {
     "what its code costs on a CPU is not modelled.",
     "smp": "smp: several processors of the host, in real time. Machines and runs differ: trust "
     "ratios of runs made in turn, not times.",
-    "qemu": "qemu: an emulated multi-processor machine. Its times say nothing about hardware.",
+    "qemu": "qemu: an emulated multi-processor machine. Its times have no meaning for hardware.",
     "icount": "icount: an emulated machine whose clock counts instructions, 1 ns each. Exact, "
     "processor cost included; without caches and memory stalls. All processors share one clock.",
     "host": "host: this machine's own kernel and devices.",

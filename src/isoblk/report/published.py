@@ -12,7 +12,7 @@ from isoblk.run.spec import SCHEDULER, label
 from isoblk.study.model import CompareTable
 
 UNITS = {"total_bps": ("MB/s", 1e6), "total_iops": ("thousand a second", 1e3)}
-"""Of a metric: how an axis is titled, and what one of it is."""
+"""By metric: title of the axis, and value of its unit."""
 
 
 @dataclass(frozen=True)

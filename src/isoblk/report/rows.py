@@ -453,8 +453,8 @@ def _notes(analysis: Analysis, one_by_one: bool) -> list[str]:
         notes.append(f"median of {repeats} repeats, each with its own seed{RANGE}")
     if valid and sizes_differ(analysis):
         notes.append(
-            "B/s of none: bandwidth / that under none. Sizes differ, so it depends on who is"
-            " served: read it beside share error and p99"
+            "B/s of none: bandwidth / that under none. Sizes differ, so it depends on which"
+            " tenants are served: read it together with share error and p99"
         )
     never = any(
         starved(view.run.record) for view in analysis.views if view.run and view.status == "valid"

@@ -25,7 +25,7 @@ _TITLES = {
     "P3": "Kyber Fairness, 2019",
     "P4": "SSD caches, 2015",
 }
-"""Short titles of the papers; docs/findings/papers.md has the whole ones."""
+"""Short titles of the papers; docs/findings/papers.md has the full ones."""
 OWN = "This study's own"
 _TOLD = {"holds": "confirmed", "fails": "refuted", "undecided": "undecided"}
 

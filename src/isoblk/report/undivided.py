@@ -19,7 +19,7 @@ _NO_CACHE = "none"
 _ALONE = SsdAlone.name
 _BESIDE = {_NO_CACHE: "the disk without a cache", _ALONE: "the SSD alone"}
 _ALIKE = 0.02
-"""Caches whose throughput differs by less are alike: a few requests that miss make as much."""
+"""Relative difference up to which caches are equal: the effect of a few misses."""
 
 
 @dataclass(frozen=True)

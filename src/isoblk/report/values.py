@@ -27,7 +27,7 @@ _SCALES: Final[Mapping[str, tuple[tuple[str, float], ...]]] = {
     **dict.fromkeys(("ratio", "%"), ((" %", 0.01),)),
     "times": (("x", 1.0),),
 }
-"""What is written behind a value of each unit, the largest first, and how much it is."""
+"""Suffixes of each unit's values, the largest first, and their factors."""
 
 
 def form(metric: str, analysis: Analysis) -> Form:

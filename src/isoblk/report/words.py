@@ -62,40 +62,40 @@ MEANINGS: Final[dict[str, str]] = {
     "runs are counted and drawn.",
     "IOPS": "Reads, writes and trims a second, of all tenants together, in the measured time.",
     "bandwidth": "Bytes a second, of all tenants together, in the measured time.",
-    "throughput": "Bytes a second, over the time that the load worked.",
+    "throughput": "Bytes a second, over the time that the load was active.",
     "of none": "Bandwidth relative to the same point under none, the scheduler that only passes "
     "requests on. 100 % costs nothing.",
     "B/s of none": "Bytes a second relative to the same point under none, the scheduler that only "
     "passes requests on. With requests of several sizes IOPS would give another figure.",
     "bandwidth, of none": "Bandwidth relative to the same case without a scheduler (none, which "
     "only passes requests on). 100 % costs nothing; merging can make it more.",
-    "share error": "Of the tenant that is furthest off: |share / ideal - 1|. The ideal divides the "
-    "run's own total by weight, nobody above what it reaches alone (weighted max-min).",
-    "time error": "As the share error, of the disk's time instead of bytes: what each tenant moved "
-    "over what it would move alone and without end.",
+    "share error": "The largest |share / ideal - 1| of a tenant. The ideal divides the "
+    "run's own total by weight, no tenant above its rate alone (weighted max-min).",
+    "time error": "The share error of disk time instead of bytes: the bytes of each tenant "
+    "over those that it would move alone and without end.",
     "Jain": "Jain's index of share over weight: 1 is fair, 1/N is one tenant of N with all.",
-    "p99": "99 of 100 requests are answered within it. Of the tenant that has the worst; an upper "
+    "p99": "99 of 100 requests are answered within it, for the worst tenant; an upper "
     "bound, at most 1.6 % too high.",
-    "shares, %": "What each tenant got of all bytes, in the order that is named below.",
-    "top 1/4, %": "What the heaviest quarter of the tenants got of all bytes (and its ideal).",
-    "mean latency": "Mean time from when a request was meant to start to its answer.",
+    "shares, %": "Each tenant's share of all bytes, in the order that is named below.",
+    "top 1/4, %": "The share of the heaviest quarter of the tenants in all bytes (and its ideal).",
+    "mean latency": "Mean time from the intended start of a request to its answer.",
     "read hits": "Reads that the SSD answered, by the cache's own count.",
     "of the fastest": "Throughput over that of the fastest cache at the same point; the geometric "
     "mean over all points.",
     "valid points": "Points of the study's matrix all of whose runs are valid.",
     "weight": "The tenant's weight.",
-    "share, %": "What the tenant got of all bytes in the measured time.",
-    "ideal, %": "Its weighted max-min fair share: by weight, nobody above what it reaches alone.",
-    "by weight, %": "Its share by weight alone, whatever it can use.",
+    "share, %": "The tenant's share of all bytes in the measured time.",
+    "ideal, %": "Its weighted max-min fair share: by weight, no tenant above its rate alone.",
+    "by weight, %": "Its share by weight alone, even if it cannot use it.",
     "error": "|share / ideal - 1|.",
     "slowdown": "Its rate alone on the disk over its rate here.",
-    "bypassed": "What was not cached by choice or for lack of room, by the cache's own count.",
+    "bypassed": "Bytes not cached by choice or for lack of room, by the cache's own count.",
     "p50": "Half of the requests are answered within it.",
     "p99.9": "999 of 1,000 requests are answered within it.",
     "p99.99": "9,999 of 10,000 requests are answered within it.",
     "difference": "Share on the first over share on the second, less one.",
 }
-"""What a column shows, by its title; those of other titles explain themselves."""
+"""Meaning of a column, by its title; other titles are self-explanatory."""
 
 
 def meaning(title: str) -> str:

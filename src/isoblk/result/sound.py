@@ -34,7 +34,7 @@ def _of_planned(planned: PlannedRun, record: StudyRecord) -> Iterator[str]:
     others = [*planned.calibrate.values(), *planned.alone, *planned.full]
     others += [one for one in (planned.reference, planned.bound) if one is not None]
     if not all(0 <= index < len(record.runs) for index in others):
-        yield "leans on a run that is not there"
+        yield "depends on a run that does not exist"
     tenants = len(planned.spec.tenants)
     if any(indexes and len(indexes) != tenants for indexes in (planned.alone, planned.full)):
         yield "has other tenants than runs of them alone"
@@ -49,20 +49,20 @@ def _of_spec(spec: RunSpec) -> Iterator[str]:
     weights += [group.weight for group in spec.groups]
     weights += [event.weight for event in spec.events]
     if not all(weight in limits.WEIGHT for weight in weights):
-        yield "has a weight that nothing weighs"
+        yield "has an invalid weight"
     for one in schedulers_of(spec):
         if one.elsewhere is UNSET and one.name not in SCHEDULERS:
-            yield f"has a scheduler that is none: {one.name!r}"
+            yield f"unknown scheduler: {one.name!r}"
     if spec.caching is not None and spec.caching.cache not in CACHES:
-        yield f"has a cache that is none: {spec.caching.cache!r}"
+        yield f"unknown cache: {spec.caching.cache!r}"
     if not LAYERS.keys() >= set(spec.stack):
         yield f"has an unknown layer in its stack: {' '.join(spec.stack)!r}"
     longest = limits.RUN_SECONDS * _SECOND
     if not (0 <= spec.warmup_ns <= longest and 0 < spec.runtime_ns <= longest):
-        yield "lasts as long as no run does"
+        yield "has an invalid duration"
     most = spec.window_ms * limits.WINDOWS_MAX * _MILLISECOND
     if spec.window_ms <= 0 or spec.warmup_ns + spec.runtime_ns > most:
-        yield "has windows that no run has"
+        yield "has invalid windows"
 
 
 def _of_run(record: RunRecord, planned: RunSpec) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _of_run(record: RunRecord, planned: RunSpec) -> Iterator[str]:
     for tenant in record.tenants:
         numbers = [tenant.measured_ns, *(n for one in tenant.ops.values() for n in _numbers(one))]
         if not all(0 <= number <= _MOST for number in numbers):
-            yield "has a count or a time that is none"
+            yield "has an invalid count or time"
 
 
 def _who(tenant: Tenant | TenantResult) -> tuple[str, int]:

@@ -63,4 +63,4 @@ def _collect() -> dict[str, Described]:
 
 
 LOAD_OPTIONS: Final[Mapping[str, Described]] = _collect()
-"""By the name that a study has for it."""
+"""By name in studies."""

@@ -78,7 +78,7 @@ class Name(Variable):
 
 
 DM_MAJOR = Variable("major")
-"""The number of device-mapper's devices, which the script reads before it makes one."""
+"""Major number of device-mapper's devices, which the script reads before it makes one."""
 
 
 @dataclass(frozen=True)

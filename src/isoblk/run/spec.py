@@ -20,7 +20,7 @@ Program = Literal["blkload", "fio", "running", "dd", "sysbench", "iozone", "db_b
 FilesystemType = Literal["ext4", "xfs", "btrfs"]
 OptionValue = str | int | float | bool | list[str | int | float]
 Options = dict[str, OptionValue]
-"""A program's own options, by the names that it has for them."""
+"""A program's own options, by the program's names."""
 RealTimePrio = Literal["rt/0", "rt/1", "rt/2", "rt/3", "rt/4", "rt/5", "rt/6", "rt/7"]
 BestEffortPrio = Literal["be/0", "be/1", "be/2", "be/3", "be/4", "be/5", "be/6", "be/7"]
 IoEngine = Literal["libaio", "io_uring", "psync"]
@@ -498,7 +498,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = "wrap"
     trace_loop: Annotated[
-        bool, LoadOption("Begin anew after the last request.", about="trace", blkload="mark")
+        bool, LoadOption("Restart after the last request.", about="trace", blkload="mark")
     ] = False
     options: Annotated[
         Options,

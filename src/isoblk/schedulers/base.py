@@ -15,7 +15,7 @@ from isoblk.run.spec import CgroupVersion, Scheduler, Workload
 from isoblk.run.tier import Place
 
 Tunables = dict[str, int | str]
-"""Files below queue/iosched, and what is written to them."""
+"""Files below queue/iosched, and the values to write."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from isoblk.schedulers.base import Asked, Measured, Measurement, pairs
 from isoblk.schedulers.controller import Controller
 
 FILES = ("io.cost.model", "io.cost.qos")
-"""In the root of the hierarchy; a line a device."""
+"""In the root of the hierarchy, with a line per device."""
 
 # Documentation/admin-guide/cgroup-v2.rst, io.cost.qos. A run sets `enable` itself.
 QOS = ("ctrl", "rpct", "rlat", "wpct", "wlat", "min", "max")

@@ -17,10 +17,10 @@ from isoblk.schedulers.io_cost import COEFFICIENT, MODEL
 from isoblk.schedulers.own import OwnElevator
 
 COST_MODEL = "cost_model"
-"""The tunable that says what a request costs."""
+"""The tunable with the costs of requests."""
 AUTO, BYTES, CALIBRATED = "auto", "bytes", "calibrated"
 USER = "user"
-"""The first word of what the tunable reads once the six coefficients were written."""
+"""First word of the tunable after the six coefficients were written."""
 
 _FIELD: Field = ("iosched", "isoblk", COST_MODEL)
 _NUMBER = re.compile(r"[0-9]{1,40}", re.ASCII)

@@ -34,15 +34,15 @@ SCHEDULERS: Final[Mapping[str, SchedulerKind]] = {
 ELEVATORS: Final = tuple(
     kind.name for kind in SCHEDULERS.values() if not isinstance(kind, Controller)
 )
-"""Those that a disk can change to, and from, while it works."""
+"""Schedulers that a disk can change to, and from, under load."""
 OWN_MODULES: Final = tuple(
     dict.fromkeys(module for kind in SCHEDULERS.values() for module in kind.modules)
 )
-"""This repository's modules of schedulers, in an order in which they load."""
+"""This repository's modules of schedulers, in order of loading."""
 WEIGHT_FILES: Final = tuple(
     dict.fromkeys(file for kind in SCHEDULERS.values() for file in kind.weight_files.values())
 )
-"""All files that take the weight of a cgroup."""
+"""All files for the weight of a cgroup."""
 
 
 def kind_of(scheduler: Scheduler) -> SchedulerKind:

@@ -356,13 +356,13 @@ def _check_filesystem(study: Study, spec: RunSpec) -> None:
     if isinstance(device, VdiskDevice) and device.store == "none":
         raise FieldError(
             ("filesystem",),
-            "this vdisk does not keep what is written",
+            "this vdisk does not store written data",
             next='set device.store = "memory"',
         )
     if isinstance(device, NullBlkDevice) and not device.memory_backed:
         raise FieldError(
             ("filesystem",),
-            "this null_blk does not keep what is written",
+            "this null_blk does not store written data",
             next="set device.memory_backed = true",
         )
     for slot, tenant in zip(slots(study), spec.tenants, strict=True):

@@ -276,7 +276,7 @@ class _Load:
             if load.verify and device.store == "none":
                 raise self._error(
                     "verify",
-                    "this vdisk does not keep what is written",
+                    "this vdisk does not store written data",
                     'set device.store = "memory"',
                 )
             return
@@ -287,7 +287,7 @@ class _Load:
         if load.verify and not device.memory_backed:
             raise self._error(
                 "verify",
-                "this null_blk does not keep what is written",
+                "this null_blk does not store written data",
                 "set device.memory_backed = true",
             )
         if device.zone_size:

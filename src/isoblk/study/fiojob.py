@@ -195,7 +195,7 @@ class _Import:
         if mode not in _MODES:
             raise option.bad("rw", ", ".join(sorted(_MODES)))
         if colon:
-            self._warn(option, f"rw={option.value}", "what follows the colon is not honoured")
+            self._warn(option, f"rw={option.value}", "the part after the colon is not supported")
         return mode
 
     def _block_sizes(self, mode: str, tenant: FioTenant) -> None:

@@ -132,7 +132,7 @@ def _write(trace: Path, header: Header, names: Names, warnings: list[str]) -> st
 def _weight(path: str, weight: int, warnings: list[str]) -> int:
     allowed = min(max(weight, Bfq.weights.low), Bfq.weights.high)
     if allowed != weight:
-        warnings.append(f"{_plain(path)}: weight {weight} is beyond what BFQ takes: {allowed}")
+        warnings.append(f"{_plain(path)}: weight {weight} is above the maximum of BFQ: {allowed}")
     return allowed
 
 

@@ -69,7 +69,9 @@ def _task(config: Path, number: int, line: str) -> _Task:
     where = f"{config}:{number}"
     match = _LINE.fullmatch(line)
     if match is None:
-        raise UserError("not WEIGHT TRACEFILE", where=where, next="write, say, 500 traces/a.dat")
+        raise UserError(
+            "not WEIGHT TRACEFILE", where=where, next="write for example 500 traces/a.dat"
+        )
     word, name = match.groups()
     weights = Bfq.weights
     if not (word.isascii() and word.isdecimal() and len(word) < 10 and int(word) in weights):
@@ -98,11 +100,11 @@ def _end_of(task: _Task, where: str) -> int:
 def _write(config: Path, tasks: list[_Task], end: int, warnings: list[str]) -> str:
     size = -(-end // limits.MEBIBYTE) * limits.MEBIBYTE
     lines = [
-        f"# Made of {printable(config.name)}: what trace-replay-with-cgroup runs.",
+        f"# Made of {printable(config.name)}: the runs of trace-replay-with-cgroup.",
         *(f"# {warning}" for warning in warnings),
         "",
         'name = "replay"',
-        f"title = {written(f'{len(tasks)} traces beside each other, as fast as the disk allows')}",
+        f"title = {written(f'{len(tasks)} traces in parallel, as fast as the disk allows')}",
         "",
         "[device]                # the lab's: choose the preset that is most like yours",
         f"preset = {written(_DEVICE)}",

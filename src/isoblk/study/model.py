@@ -30,7 +30,7 @@ from isoblk.schedulers.io_max import IoMaxTable
 from isoblk.schedulers.other import OtherTable
 
 DeviceTable = dict[str, AttributeValue | dict[str, AttributeValue]]
-"""A device as written: its attributes, and a table of them for each part that has its own."""
+"""A device as written: its attributes, and a table for each part with attributes of its own."""
 
 
 def _of_load(one: Described) -> msgspec.Meta:

@@ -141,7 +141,7 @@ def _traces(specs: list[RunSpec]) -> list[str]:
                 early.setdefault(load.trace.name, end)
     return [
         f"trace {name} ends after {format_time(round(end, -6))}, before the run does;"
-        " trace_loop = true begins it anew"
+        " trace_loop = true repeats it"
         for name, end in early.items()
     ]
 

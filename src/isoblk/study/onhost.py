@@ -64,7 +64,9 @@ def on_host(
     if len(absent) == len(_schedulers(study)):
         raise UserError("this machine has no scheduler of the study: " + "; ".join(notes))
     if _spends_cputime(study):
-        notes.append("cputime is not used: on the host machine a request costs what it costs")
+        notes.append(
+            "cputime is not used: on the host machine the cost of a request is not modelled"
+        )
     if study.run.repeats == 1:
         notes.append(
             "results vary on the host machine, and with run.repeats = 1 there is no confidence"
@@ -81,7 +83,7 @@ def _refuse(study: Study) -> None:
         if key.rpartition(".")[2] == _CPUTIME:
             raise FieldError(
                 ("matrix", key),
-                "on the host machine a request costs what it costs",
+                "on the host machine the cost of a request is not modelled",
                 next="remove it, or use another machine",
             )
     if study.ssd is not None:

@@ -257,7 +257,7 @@ def _check_fresh(device: Device) -> None:
     """Check that a fresh device is flash, and has no precondition."""
     if not isinstance(device, VdiskDevice) or device.model != "flash":
         raise FieldError(
-            _FRESH, "is of flash drives: what was written before changes no other", next="remove it"
+            _FRESH, "is for flash drives: earlier writes affect no other device", next="remove it"
         )
     if device.flash.precondition != "none":
         raise FieldError(

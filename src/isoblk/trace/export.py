@@ -71,7 +71,7 @@ class Exported:
         if self.rounded:
             found.append(f"times rounded down to {target.tick / 1000:g} µs: {self.rounded:,}")
         if not target.streams and self.streams - {0}:
-            found.append(f"streams no longer told apart: {len(self.streams):,}")
+            found.append(f"streams no longer distinguished: {len(self.streams):,}")
         return found
 
 

@@ -11,7 +11,7 @@ from isoblk.caches.ondisk.ssd import Ssd
 from isoblk.errors import UserError
 
 NAME: Final = "isoblk setcache"
-"""What a cache is called beside the signatures that libblkid knows."""
+"""Name of a cache in a list of signatures, next to those that libblkid knows."""
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,14 @@ from isoblk.caches.base import SECTOR
 MAGIC: Final = b"isoblk setcache\0"
 VERSION: Final = 2
 TURNS: Final = 2
-"""Copies of the superblock that are written in turn: numbers 0 and 1."""
+"""Number of superblock copies that are written alternately: numbers 0 and 1."""
 THIRD: Final = 2
-"""Number of the one at the end, which is written seldom, and always says in use."""
+"""Number of the copy at the end, which is rarely written, and always has the state in use."""
 COPIES: Final = 3
 PAGE: Final = 4096
 """Bytes of a copy of the superblock, and of a block of records."""
 RECORDS_AT: Final = TURNS * PAGE
-"""Byte where the records begin."""
+"""Byte at which the records begin."""
 RECORD: Final = np.dtype([("where", "<u8"), ("commit", "<u4"), ("sum", "<u4")])
 PER_PAGE: Final = PAGE // RECORD.itemsize
 FREE, CLEAN, DIRTY, RETIRED = range(4)
@@ -36,7 +36,7 @@ BLOCKS: Final = tuple(1 << shift for shift in range(8))
 """Sizes of a block, in sectors."""
 ASSOCS: Final = tuple(1 << shift for shift in range(4, 13))
 NOT_OURS: Final = ("it is all zeros", "there is something else")
-"""What is said of a copy that nothing calls a superblock."""
+"""Reasons why a copy is not a superblock."""
 
 _SUPER: Final = struct.Struct("<16sIIQ16sIIQQQQIIQQ128s16sQQI")
 _MOVE: Final = struct.Struct("<II")
@@ -51,7 +51,7 @@ _START: Final = 0xFFFFFFFF
 _SUMMED: Final = 20
 
 UNSEEN: Final = (bytes(16), 0, 0)
-"""Nothing was seen of the origin's disk."""
+"""State of an origin's disk that was never recorded."""
 Records = NDArray[np.void]
 """Of dtype RECORD."""
 Sums = NDArray[np.uint32]
@@ -227,7 +227,7 @@ def _parse_moved(page: bytes, count: int, geometry: Geometry) -> tuple[tuple[int
         for block, place in moved
     )
     if not fits or numbers != sorted(set(numbers)) or len(places) < count:
-        raise FormatError("it says impossible places of blocks of records")
+        raise FormatError("it has impossible places of blocks of records")
     return moved
 
 

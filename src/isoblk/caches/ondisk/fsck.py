@@ -37,7 +37,7 @@ from isoblk.errors import RunError, UserError
 Mask = NDArray[np.bool_]
 
 SMALLEST: Final = layout.RECORDS_AT + 2 * layout.PAGE
-"""Bytes of a device that may be an SSD."""
+"""Least size of a possible SSD, bytes."""
 
 # Sequence numbers that a repair may need.
 _AHEAD = 8
@@ -165,7 +165,7 @@ def examine(ssd: Ssd) -> Examined:
     if not own:
         damage = Damage(
             where="superblock",
-            cause="its copies are of different caches, or sizes, and the records tell of none",
+            cause="its copies are of different caches, or sizes, and the records match none",
             option=Cure.NONE,
             cure="nothing is done: which of them is right? If nothing on it matters:"
             f" blkdiscard --zeroout {ssd.path}",
@@ -395,13 +395,13 @@ def _without_superblock(ssd: Ssd, wrong: Mapping[int, str]) -> Examined:
             "holds no cache of dm-setcache",
             where=ssd.path,
             next="isoblk cache create makes one"
-            + f", with --wipe {ssd.path} if what it holds may be lost"
+            + f", with --wipe {ssd.path} if its data may be lost"
             * (set(wrong.values()) != {layout.NOT_OURS[0]}),
         )
     causes = ", ".join(f"copy {number}: {cause}" for number, cause in wrong.items())
     damage = Damage(
         where="superblock, all three copies", cause=causes, option=Cure.NONE,
-        cure="nothing can be done: nothing else says whose blocks there are, and where; if they"
+        cure="not repairable: only a superblock has the origin and the places of blocks; if they"
         f" may be lost: blkdiscard --zeroout {ssd.path}",
     )  # fmt: skip
     return Examined(Report(ssd=ssd.path, damage=[damage]))
@@ -501,8 +501,8 @@ def _look_at(ssd: Ssd, superblock: Superblock, piece: Piece, seen: _Seen) -> Non
     ):
         seen.unclear = _runs(seen.unclear, mask, piece.first, Fault(0, 1, cause, Cure.DROP))
     for mask, cause in (
-        (far, "the record says a block beyond the origin"),
-        (stray, "the record says a block of another set"),
+        (far, "the record names a block beyond the origin"),
+        (stray, "the record names a block of another set"),
     ):
         for kind, cure in ((clean, Cure.REPAIR), (dirty, Cure.DROP)):
             mark = int(kind is dirty)
@@ -570,7 +570,7 @@ def _twice(ssd: Ssd, superblock: Superblock, piece: Piece, counts: Mask) -> Iter
             number = piece.first + slot
             yield Fault(
                 number, number + 1,
-                f"the record says block {block}, as slot {piece.first + other} does,"
+                f"the record names block {block}, as slot {piece.first + other} does,"
                 f" {'dirty' if states[slot] == DIRTY else 'clean'}",
                 cure, int(states[slot] == DIRTY), why,
             )  # fmt: skip
@@ -632,7 +632,7 @@ def _describe(fault: Fault, superblock: Superblock) -> Damage:
     if fault.cure == Cure.DROP:
         geometry = superblock.geometry
         size = (fault.stop - fault.start) * geometry.block * SECTOR
-        cure += f", and lose what is at byte {geometry.at(fault.start)}, {size} bytes"
+        cure += f", and lose the data at byte {geometry.at(fault.start)}, {size} bytes"
     return Damage(
         where=f"slots {fault.start} to {last}" if several else f"slot {last}",
         cause=f"{fault.cause}; {fault.why}" if fault.why else fault.cause,

@@ -21,7 +21,7 @@ from isoblk.campaign.installed import tools_of
 from isoblk.run.spec import Installed, RunSpec
 
 ANY_NAME = "file"
-"""Of an item that may have any name where it is found."""
+"""Name of an item whose file may have any name."""
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from isoblk.errors import RunError
 
 LARGEST = 1 << 28
-"""Bytes that a run's files may have together; one is some twenty thousand."""
+"""Largest size of a run's files together; a usual one has some twenty thousand bytes."""
 
 _MOST_FILES = 1 << 12
 # Fast; a higher level saves little compared with Dask's overhead per task.

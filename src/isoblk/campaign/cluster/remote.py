@@ -197,7 +197,7 @@ def _failed(error: IsoblkError, results: Path, left: Path) -> Failed:
 def _other_software(wrong: str, theirs: Mapping[str, str]) -> Unfit:
     return Unfit(
         cause=f"has {wrong}",
-        next=f"install there what is here: isoblk {theirs.get('isoblk', '')}, the same Python",
+        next=f"install the same version there: isoblk {theirs.get('isoblk', '')}, the same Python",
     )
 
 

@@ -171,9 +171,13 @@ class Roster:
         if worker is None or worker.preparing or worker.unfit:
             return
         if not lacking.sha256 or not set(lacking.sha256) <= self._items.keys():
-            self.refuse(address, Unfit(cause="asks for what is not of the campaign", mistake=False))
+            self.refuse(
+                address, Unfit(cause="requests a file that is not of the campaign", mistake=False)
+            )
         elif worker.sent & set(lacking.sha256):
-            self.refuse(address, Unfit(cause="does not keep what it is sent", mistake=False))
+            self.refuse(
+                address, Unfit(cause="does not keep the files that it is sent", mistake=False)
+            )
         else:
             worker.sent.update(lacking.sha256)
             self._prepare(address, lacking.sha256)

@@ -28,7 +28,7 @@ _TALKERS = ("distributed", "tornado", "asyncio", "bokeh")
 _Client: Any = distributed.Client
 
 Connect = Callable[[], Any]
-"""Gives a client of a scheduler."""
+"""Returns a client of a scheduler."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Tasks:
         except ImportError as error:
             ended = Ended(key, absent=True, error=str(error))
         except msgspec.MsgspecError as error:
-            ended = Ended(key, error=f"a worker sent what is no reply: {error}")
+            ended = Ended(key, error=f"invalid reply from worker: {error}")
         except Exception as error:  # any error of a task
             ended = Ended(key, error=f"{type(error).__name__}: {error}")
         self._on_end(ended)

@@ -14,8 +14,8 @@ from isoblk.report.figures.svg import finish
 
 Rows = list[dict[str, Any]]
 Panel = Callable[[Rows, bool, bool], Any]
-"""Draw the rows of a panel; whether it stands in the first column, and in the last row of its
-column: axes are titled only there."""
+"""Draws the rows of a panel, given whether it is in the first column, and in the last row of its
+column: only there axes have titles."""
 
 PNG_SCALE = 1.5
 

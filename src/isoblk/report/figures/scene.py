@@ -12,7 +12,7 @@ from isoblk.report.figures.drawing import PALETTE, cycle
 from isoblk.report.lanes import lane_rule
 
 PANEL_ROWS = 12
-"""So many panels of one kind make a figure; the rest is in the tables."""
+"""Largest number of panels in a figure; the tables have the rest."""
 
 
 class Scene:

@@ -83,7 +83,7 @@ def parse_columns(text: str) -> tuple[dict[str, str], tuple[str, ...]]:
         if role == _UNUSED and in_order:
             continue
         if role not in _ROLES or (equals and not place.strip()):
-            raise _wrong(text, f"{role or 'nothing'} is no column that a request has")
+            raise _wrong(text, f"{role or 'nothing'} is not a column of a request")
         if role in places:
             raise _wrong(text, f"{role} is named twice")
         places[role] = place.strip() or role
