@@ -315,7 +315,7 @@ def _flash(expect: Sequence[ExpectEntry], alone_ns: float) -> VdiskDevice:
         cmd_ns=cmd_ns,
         read_latency_ns=max(0, round(alone_ns - read_ns - cmd_ns)),
         write_latency_ns=max(0, round(write.value - cmd_ns)) if write else usual.write_latency_ns,
-        # State at the begin of a study.
+        # State at the start of a study.
         precondition="random" if any(one.state == "steady" for one in expect) else "sequential",
     )
     read_bps = round(_bps(streams["read"])) if streams["read"] else 0

@@ -176,7 +176,7 @@ def find(version: str | None = None, debug: bool = False, arch: Arch = "um") -> 
     name += (f" {version}" if version else "") + (" (debug)" if debug else "")
     outdated = any(store.matches(kernel.version, wanted) for kernel, _ in every)
     raise UserError(
-        f"the {name} was built with another configuration than today's"
+        f"the {name} was built with another configuration than the current one"
         if outdated
         else f"no {name} has been built",
         next=f"run: {command}",

@@ -218,8 +218,8 @@ def lock(
 
 
 def _open_lock(name: str, *, shared: bool) -> int:
-    """Open a lock's file. In a read-only store (of an image, or of another user) an absent file
-    counts as locked by the store's owner."""
+    """Open a lock's file. In a read-only store (of an image, or of another user) only an existing
+    file can be locked, and only shared: the store's owner made a file for each entry."""
     path = cache_dir() / "locks" / f"{name}.lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -20,8 +20,8 @@ PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 
 _CONSOLE_LINES_IN_ERROR = 3
-# Begin of an error report of the kernel, lockdep, KASAN, SLUB or UBSAN. Output of a program may
-# precede it on the same line.
+# First words of an error report of the kernel, lockdep, KASAN, SLUB or UBSAN. Output of a program
+# may precede them on the same line.
 _COMPLAINT = re.compile(
     r"(?<!DE)BUG: |BUG \S+ \((?:Not tainted|Tainted)|WARNING: |Oops: |INFO: task |INFO: rcu"
     r"|UBSAN: |general protection fault|Kernel panic"

@@ -74,8 +74,8 @@ def _least_in_group(run: RunMetrics) -> float | None:
 
 
 def _in_groups(run: RunMetrics, least: int) -> list[list[float]]:
-    """Return the tenants' bytes relative to their share by weight, by cgroups with at least so
-    many."""
+    """Return the shares relative to those by weight, for each cgroup with at least `least`
+    tenants."""
     groups: dict[str, list[float]] = {}
     for one in run.wanting:
         groups.setdefault(one.cgroup, []).append(one.share / one.weight_share)

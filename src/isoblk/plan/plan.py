@@ -42,7 +42,7 @@ CGROUP = UML.place.cgroup
 SCHED = f"/sys/kernel/debug/block/{DISK}/sched"
 CONFIGFS = "/sys/kernel/config"
 # Busy time of all processors since the boot, in the first line; and the files with its values at
-# begin and end of a run in real time.
+# start and end of a run in real time.
 PROCESSORS = "/proc/stat"
 BEGIN, END = "processors-begin", "processors-end"
 _SCRATCH = run("mount", "-t", "tmpfs", "tmpfs", "/tmp")
@@ -335,7 +335,7 @@ def predicts(spec: RunSpec) -> bool:
 
 
 def prologue(modules: tuple[str, ...], cgroup: CgroupVersion, tier: Tier = UML) -> list[Statement]:
-    """Return the begin of every script: mount file systems, and load the modules."""
+    """Return the first statements of every script: mount file systems, and load the modules."""
     kind = ("cgroup2",) if cgroup == "v2" else ("cgroup", "-o", "blkio")
     return [
         _Heading.IN_GUEST,

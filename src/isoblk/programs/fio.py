@@ -25,7 +25,7 @@ from isoblk.run.tier import UML, Place
 # its middle, blkload by its upper bound.
 _STEPS = 64
 
-# Number of windows after which a log must have its first line.
+# A measured time of more windows than this must have a line in a log.
 _UNLOGGED = 3
 _OPS = ("read", "write", "trim")  # data directions of its logs: 0, 1, 2
 _PRIOCLASS = {"rt": 1, "be": 2, "idle": 3}

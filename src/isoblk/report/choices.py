@@ -266,8 +266,8 @@ def _off(one: Choice) -> float:
 
 
 def _steps(values: Sequence[float], alike: float) -> list[int]:
-    """Return the rank of each value, the smallest first; values within a relative difference of the
-    smallest of them have the same rank."""
+    """Return the rank of each value, the smallest first; values within a relative difference
+    `alike` of the smallest of them have the same rank."""
     places: dict[float, int] = {}
     first = -math.inf
     place = -1
@@ -279,8 +279,8 @@ def _steps(values: Sequence[float], alike: float) -> list[int]:
 
 
 def _claimed(analysis: Analysis, valid: Sequence[RunMetrics]) -> tuple[str, ...]:
-    """Return the tenant that claims name, if it has the smallest weight and only its wait alone is
-    known; else ()."""
+    """Return the tenant that claims name, if it has the smallest weight and its p99 alone on the
+    disk is known; else ()."""
     known = rows.names(analysis)
     named = {
         name
@@ -331,8 +331,8 @@ def _error_beside(metrics: RunMetrics, light: Sequence[str]) -> float | None:
 
 
 def _light(valid: Sequence[RunMetrics]) -> tuple[str, ...]:
-    """Return the tenants that are light in every run, and whose wait alone is known; () if all
-    are."""
+    """Return the tenants that are light in every run, and whose p99 alone on the disk is known; ()
+    if all tenants are."""
     if not valid:
         return ()
     names = [tenant.name for tenant in valid[0].tenants]

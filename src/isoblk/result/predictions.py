@@ -17,7 +17,7 @@ def parse_predictions(text: str, barrier_ns: int) -> pl.DataFrame:
     Args:
         text: lines of "at_ns N predicted N used N error_permille N a_permille N", in sectors per
             period; at_ns is the period's end.
-        barrier_ns: begin of the load, by the same clock.
+        barrier_ns: start of the load, by the same clock.
 
     Raises:
         RunError: a line is malformed.

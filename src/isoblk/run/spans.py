@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from isoblk.run.spec import Workload
 
 Span = tuple[int, int]
-"""Begin and end, ns after the barrier; excludes the end."""
+"""Start and end, ns after the barrier; excludes the end."""
 
 
 def spans(load: Workload, end_ns: int) -> list[Span]:

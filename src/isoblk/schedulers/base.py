@@ -88,7 +88,7 @@ class SchedulerKind:
             written.
         table: the study's table that only this scheduler reads, "" without one.
         v2_only: whether it needs cgroup v2.
-        fixed_weights: whether weights become caps or targets at the begin of the run. Then a weight
+        fixed_weights: whether weights become caps or targets at the start of the run. Then a weight
             cannot change, and a cgroup with children has none.
         one_disk: whether it limits a cgroup's I/O to one disk, which is ambiguous for the two disks
             of a cache.

@@ -313,8 +313,8 @@ def _load_full(load: Workload) -> Workload:
 
 
 def exact_depth(spec: RunSpec) -> int | None:
-    """Return the number of requests in flight at which every tenant's part of them can be its
-    share.
+    """Return the largest number of requests in flight at which every tenant's part of them can be
+    its share.
 
     Random requests of one kind wait for the same servers of the device, so a tenant gets its part
     of those in flight. The bound is set by the tenant with the fewest requests relative to its
@@ -364,8 +364,8 @@ def _alike(spec: RunSpec) -> bool:
 
 
 def _allowed(spec: RunSpec) -> float:
-    """Return the total number of requests at which the tenant with the fewest requests for its
-    share has all of its own in flight."""
+    """Return the total number of requests at which the tenant with the fewest for its share has all
+    of its requests in flight."""
     shares = effective_shares(spec.tenants, spec.groups)
     return min(
         one.workload.iodepth * one.workload.numjobs / shares[one.name] for one in spec.tenants

@@ -27,8 +27,8 @@ ALIGNMENT = 1 << 20  # a volume begins at a multiple of this
 class Volume:
     """An address space of the source.
 
-    number: the format's. stream: in the compact trace. base: its begin there. size: highest used
-    byte + 1.
+    number: the format's. stream: in the compact trace. base: its first byte there. size: highest
+    used byte + 1.
     """
 
     number: int

@@ -316,8 +316,9 @@ def _of_another_version(path: str, number: int, error: VersionError) -> Damage:
 
 
 def _own(ssd: Ssd, good: Mapping[int, Superblock]) -> dict[int, Superblock]:
-    """Return the copies; if they are of several caches, those that most records belong to, and of
-    these the majority with equal sizes, which the kernel requires."""
+    """Return the copies of one cache with equal sizes, which the kernel requires. Of several such
+    groups, that with the most valid records, then with the most copies; empty if they tie or no
+    record is valid."""
     groups: dict[tuple[bytes, Geometry], dict[int, Superblock]] = {}
     for number, one in good.items():
         groups.setdefault((one.uuid, one.geometry), {})[number] = one

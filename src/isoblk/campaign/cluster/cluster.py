@@ -220,7 +220,7 @@ class _Dispatcher:
         if isinstance(answer, Done | Failed):
             self._keepers.submit(self._keep, wanted, answer)
         elif ended.error and not ended.gone:
-            # As for a worker that the run kills: making the run again would kill more workers.
+            # For example, the run killed its worker: making the run again would kill more workers.
             wanted.future.set_exception(RunError(f"no worker could make the run: {ended.error}"))
         else:
             if ended.reply and isinstance(answer, Unfit):

@@ -16,7 +16,7 @@ from isoblk.report.figures.drawing import (
 )
 from isoblk.report.figures.scene import PANEL_ROWS, Scene, mean, number
 
-_LEAST_ERROR = 0.1  # percent; begin of the logarithmic axis of errors
+_LEAST_ERROR = 0.1  # percent; start of the logarithmic axis of errors
 
 
 def draw(scene: Scene) -> Iterator[Draft]:
