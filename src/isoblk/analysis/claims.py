@@ -83,9 +83,9 @@ def judge(claim: ClaimEntry, analysis: Analysis) -> ClaimResult:
     judged = tuple(_judge_point(claim, point, _base(claim, point, analysis)) for point in matching)
     if not judged:
         return ClaimResult(claim, "undecided", "no run matches", ())
-    if any(one.verdict == "fails" for one in judged):
+    if any(judgement.verdict == "fails" for judgement in judged):
         return ClaimResult(claim, "fails", "", judged)
-    open_ = [one for one in judged if one.verdict == "undecided"]
+    open_ = [judgement for judgement in judged if judgement.verdict == "undecided"]
     if open_:
         return ClaimResult(claim, "undecided", open_[0].reason, judged)
     return ClaimResult(claim, "holds", "", judged)

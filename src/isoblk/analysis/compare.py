@@ -103,7 +103,12 @@ class Comparison:
     def changes(self) -> list[tuple[PointComparison, Difference]]:
         """Return all changes above UNCHANGED: worse ones first, then those without a direction,
         then better ones; within each, possible chance last, else the largest first."""
-        found = [(point, one) for point in self.points for one in point.differences if one.matters]
+        found = [
+            (point, difference)
+            for point in self.points
+            for difference in point.differences
+            if difference.matters
+        ]
         return sorted(found, key=lambda pair: _rank(pair[1]))
 
     def failed(self, limit: float) -> list[tuple[PointComparison, Difference]]:

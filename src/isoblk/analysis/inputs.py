@@ -90,7 +90,7 @@ def _software(analysis: Analysis) -> dict[str, set[str]]:
 def _specs(a: Analysis, b: Analysis, common: list[tuple[PointView, PointView]]) -> Iterator[Input]:
     """Yield differences between the runs of common points."""
     devices = [one.results.record.study.device for one in (a, b)]
-    named = devices[0] != devices[1] and all(isinstance(one, str) for one in devices)
+    named = devices[0] != devices[1] and all(isinstance(device, str) for device in devices)
     if named:
         yield Input("device", str(devices[0]), str(devices[1]))
     found: dict[str, list[tuple[str, str, str]]] = {}

@@ -20,9 +20,10 @@ def only(analyses: Sequence[Analysis], wanted: Sequence[str]) -> list[Analysis]:
     Raises:
         UserError: a key or a value that no point has.
     """
-    matches = matching([p.point for one in analyses for p in one.points], wanted)
+    matches = matching([p.point for analysis in analyses for p in analysis.points], wanted)
     chosen = [
-        replace(one, points=tuple(p for p in one.points if matches(p.point))) for one in analyses
+        replace(analysis, points=tuple(p for p in analysis.points if matches(p.point)))
+        for analysis in analyses
     ]
     if not any(one.points for one in chosen):
         raise UserError(f"--only: no point is all of {', '.join(wanted)}")

@@ -61,16 +61,16 @@ def suspicions(
         found += _long(result, metrics)
     empty = reads_empty(spec)
     found += [
-        Suspicion("all", one.name, "reads a drive that nothing was written to")
-        for one in tenants
-        if one.name in empty and "read" in one.latency
+        Suspicion("all", tenant.name, "reads a drive that nothing was written to")
+        for tenant in tenants
+        if tenant.name in empty and "read" in tenant.latency
     ]
     return (*found, *_unsettled(spec, tenants, phases, at))
 
 
 def shown(metrics: RunMetrics) -> list[Suspicion]:
     """Return the doubts that a reader of the run's figures sees."""
-    return [one for one in metrics.suspicions if one.off > SETTLED]
+    return [suspicion for suspicion in metrics.suspicions if suspicion.off > SETTLED]
 
 
 def unbounded(metrics: RunMetrics, tenant: str | None) -> float | None:
@@ -78,9 +78,9 @@ def unbounded(metrics: RunMetrics, tenant: str | None) -> float | None:
     latency has no bound; else None."""
     return min(
         (
-            one.served
-            for one in metrics.suspicions
-            if one.served is not None and tenant in (None, one.tenant)
+            suspicion.served
+            for suspicion in metrics.suspicions
+            if suspicion.served is not None and tenant in (None, suspicion.tenant)
         ),
         default=None,
     )
@@ -89,10 +89,12 @@ def unbounded(metrics: RunMetrics, tenant: str | None) -> float | None:
 def doubt(metrics: RunMetrics, claim: ClaimEntry) -> str:
     """Return why a claim cannot be judged by this run; "" if it can."""
     base, _, tenant = claim.metric.partition(".")
-    for one in metrics.suspicions:
-        of_tenant = one.about == "latency" and base in _LATENCIES and one.tenant == tenant
-        if one.about == "all" or of_tenant:
-            return f"{one.tenant}: {one.text}"
+    for suspicion in metrics.suspicions:
+        of_tenant = (
+            suspicion.about == "latency" and base in _LATENCIES and suspicion.tenant == tenant
+        )
+        if suspicion.about == "all" or of_tenant:
+            return f"{suspicion.tenant}: {suspicion.text}"
     return ""
 
 
@@ -100,7 +102,9 @@ def thirds(metrics: RunMetrics, claim: ClaimEntry) -> list[RunMetrics]:
     """Return the run with the shares of its first and of its last third, if they differ by more
     than the error of a claim about shares, which must then hold in both. Else empty."""
     exact = claim.tolerance if claim.op == "~" else claim.value
-    moved = any(one.about == "shares" and one.off > exact for one in metrics.suspicions)
+    moved = any(
+        suspicion.about == "shares" and suspicion.off > exact for suspicion in metrics.suspicions
+    )
     if not moved or claim.metric.partition(".")[0] not in _SHARES:
         return []
     return [_with(metrics, part) for part in _first_and_last(metrics.windows)]
@@ -111,11 +115,11 @@ def _with(metrics: RunMetrics, shares_of: Mapping[str, float]) -> RunMetrics:
         metrics,
         tenants=tuple(
             replace(
-                one,
-                share=shares_of[one.name],
-                bps=shares_of[one.name] * metrics.total_bps,
+                tenant,
+                share=shares_of[tenant.name],
+                bps=shares_of[tenant.name] * metrics.total_bps,
             )
-            for one in metrics.tenants
+            for tenant in metrics.tenants
         ),
     )
 
@@ -198,8 +202,8 @@ def _unsettled(
     """Yield the tenant whose share changes most within a phase, relative to its ideal. Programs and
     traces are skipped, whose load itself changes."""
     of_programs = any(
-        program_of(one.workload) or one.workload.trace or one.workload.program == RUNNING
-        for one in spec.tenants
+        program_of(tenant.workload) or tenant.workload.trace or tenant.workload.program == RUNNING
+        for tenant in spec.tenants
     )
     ends = _first_and_last(at)
     if not ends or len(phases) != 1 or of_programs or spec.device_events:

@@ -60,7 +60,7 @@ class Question:
     def several(self) -> bool:
         """Return whether there are several points, of which the worst counts."""
         specs = [planned.spec for planned in self.expansion.runs if planned.spec.kind == "share"]
-        return len({tuple(one.point.items()) for one in specs if self.wanted(one.point)}) > 1
+        return len({tuple(spec.point.items()) for spec in specs if self.wanted(spec.point)}) > 1
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def measure(question: Question, bench: Bench, on_end: Callable[[], None]) -> Val
         )
     finally:
         executor.shutdown(cancel_futures=True)
-    if failures := [one.failure for one in record.runs if one.failure]:
+    if failures := [run.failure for run in record.runs if run.failure]:
         raise RunError(f"{len(failures)} of {len(record.runs)} runs failed; {failures[0]}")
     found, point = _worst(question, home)
     return Value(found, point, home)
@@ -175,7 +175,7 @@ def measure(question: Question, bench: Bench, on_end: Callable[[], None]) -> Val
 
 def _worst(question: Question, home: Path) -> tuple[Estimate, Point]:
     """Return the metric at its worst point, and the point."""
-    points = [one for one in analyse(read_results(home)).points if question.wanted(one.point)]
+    points = [point for point in analyse(read_results(home)).points if question.wanted(point.point)]
     for point in points:
         for view in point.runs:
             if view.run is not None and view.status == "invalid":

@@ -70,11 +70,11 @@ def choose(asked: str, versions: Sequence[Version]) -> Version:
     Raises:
         UserError: no such version is available.
     """
-    fits = [one for one in versions if matches(one.name, asked)]
+    fits = [version for version in versions if matches(version.name, asked)]
     if not fits:
         raise UserError(
             f"no kernel {asked!r} is ready or in Debian's suites",
-            next=f"available: {', '.join(one.name for one in versions) or 'none'}",
+            next=f"available: {', '.join(version.name for version in versions) or 'none'}",
         )
     return ([one for one in fits if one.kernel] or fits)[-1]
 
@@ -101,7 +101,9 @@ class KernelVersions:
                 next="name the older first, even if it is worse",
             )
         self._versions = {
-            one.name: one for one in versions if first.order <= one.order <= last.order
+            version.name: version
+            for version in versions
+            if first.order <= version.order <= last.order
         }
         self.good, self.bad = first.name, last.name
         self.left_out = ""

@@ -68,7 +68,7 @@ def parse_samples(text: str, start_ns: int, files: Sequence[str]) -> Samples:
             lines[-1].append(line)
         else:
             raise RunError(f"not a time: {line[:80]!r}", where=f"{SAMPLES}:{number}")
-    return Samples(times, [parse_read_back("\n".join(one), files) for one in lines])
+    return Samples(times, [parse_read_back("\n".join(line), files) for line in lines])
 
 
 def since_first(charges: Sequence[IoStat], who: str) -> list[IoStat]:
@@ -77,7 +77,7 @@ def since_first(charges: Sequence[IoStat], who: str) -> list[IoStat]:
     Raises:
         RunError: the counters decreased: the cgroup was removed, and perhaps made anew.
     """
-    values = [msgspec.structs.asdict(one) for one in charges]
+    values = [msgspec.structs.asdict(charge) for charge in charges]
     since = [{name: one[name] - values[0][name] for name in one} for one in values]
     for before, after in pairwise(since):
         if any(after[name] < before[name] for name in after):
@@ -106,7 +106,7 @@ def sampled_output(
     output = TenantOutput(jobs=1, error=0, measured_ns=(begin, until))
     for op, names in _FIELDS.items():
         ios, size = (
-            _Counter([0, *times_ns], [0, *(getattr(one, name) for one in charges)])
+            _Counter([0, *times_ns], [0, *(getattr(charge, name) for charge in charges)])
             for name in names
         )
         if not ios.total:

@@ -231,15 +231,21 @@ def _table(range_: Range, question: Question, outcome: Outcome) -> Table:
     for heading in headings:
         right = heading in (question.metric, "build", "runs")
         rows.add_column(heading, justify="right" if right else "left", overflow="fold")
-    for one in outcome.tried:
+    for trial in outcome.tried:
         value, point = "", ""
-        if one.value is not None:
-            value = text_of(question.metric, one.value.estimate.mean)
-            point = " ".join(one.value.point.values())
-        cells = [one.candidate.name, value, one.verdict, _time(one.build_s), _time(one.runs_s)]
+        if trial.value is not None:
+            value = text_of(question.metric, trial.value.estimate.mean)
+            point = " ".join(trial.value.point.values())
+        cells = [
+            trial.candidate.name,
+            value,
+            trial.verdict,
+            _time(trial.build_s),
+            _time(trial.runs_s),
+        ]
         if question.several:
             cells.insert(2, point)
-        cells.append(one.reason or one.candidate.about)
+        cells.append(trial.reason or trial.candidate.about)
         rows.add_row(*(Text(printable(cell)) for cell in cells))
     return rows
 
@@ -263,15 +269,15 @@ def _document(range_: Range, question: Question, outcome: Outcome, told: str) ->
         "sentence": told,
         "tried": [
             {
-                range_.what: one.candidate.id,
-                "about": one.candidate.about,
-                "verdict": one.verdict,
-                "reason": one.reason,
-                **_of_value(one.value),
-                "build_s": round(one.build_s, 1),
-                "runs_s": round(one.runs_s, 1),
+                range_.what: trial.candidate.id,
+                "about": trial.candidate.about,
+                "verdict": trial.verdict,
+                "reason": trial.reason,
+                **_of_value(trial.value),
+                "build_s": round(trial.build_s, 1),
+                "runs_s": round(trial.runs_s, 1),
             }
-            for one in outcome.tried
+            for trial in outcome.tried
         ],
     }
 

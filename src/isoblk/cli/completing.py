@@ -40,7 +40,7 @@ def points_from(environment: MutableMapping[str, str]) -> Callable[[str], list[s
     def points(incomplete: str) -> list[str]:
         """Return the points of result directories on the line; without one, all schedulers."""
         line = environment.get("COMP_WORDS") or environment.get("_TYPER_COMPLETE_ARGS", "")
-        known = dict.fromkeys(one for word in line.split() for one in _points(Path(word)))
+        known = dict.fromkeys(point for word in line.split() for point in _points(Path(word)))
         if not known:
             from isoblk.schedulers.registry import SCHEDULERS  # noqa: PLC0415
 

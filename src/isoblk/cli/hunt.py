@@ -190,7 +190,7 @@ def _for(spec: HuntSpec, scheduler: str) -> HuntSpec:
     own = spec.study.get("schedulers", {}).get(scheduler, {})
     if kind.weight_files if kind else own.get("weight_file"):
         return spec
-    kept = tuple(one for one in spec.objective if not one.weights)
+    kept = tuple(objective for objective in spec.objective if not objective.weights)
     if not kept:
         raise UserError(
             f"{scheduler} has no weights, and all objectives of the hunt are about weights",

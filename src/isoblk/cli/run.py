@@ -450,9 +450,9 @@ def require_claims(finished: ResultSet) -> None:
     judged = judge_all(analyse(finished))
     texts = {
         verdict: [
-            repr(one.claim.text) + (f" ({one.reason})" if one.reason else "")
-            for one in judged
-            if one.verdict == verdict
+            repr(judgement.claim.text) + (f" ({judgement.reason})" if judgement.reason else "")
+            for judgement in judged
+            if judgement.verdict == verdict
         ]
         for verdict in ("fails", "undecided")
     }

@@ -135,7 +135,7 @@ def _deepest(entries: Sequence[ExpectEntry]) -> ExpectEntry | None:
 
 def _stream(entries: Sequence[ExpectEntry]) -> ExpectEntry | None:
     """Return the bandwidth with most requests in flight, or the throughput if there is none."""
-    return _deepest([one for one in entries if not _small(one)]) or _deepest(entries)
+    return _deepest([entry for entry in entries if not _small(entry)]) or _deepest(entries)
 
 
 def _lone(entries: Sequence[ExpectEntry]) -> ExpectEntry | None:

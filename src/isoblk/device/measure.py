@@ -254,7 +254,7 @@ def figure(run: Run, expect: ExpectEntry) -> float:
     Raises:
         RunError: no request was measured.
     """
-    tenant = next(one for one in run.record.tenants if one.name == "load")
+    tenant = next(tenant for tenant in run.record.tenants if tenant.name == "load")
     data = [totals for op, totals in tenant.ops.items() if op != "flush"]
     ios = sum(totals.meas_ios for totals in data)
     if not ios or not tenant.measured_ns:

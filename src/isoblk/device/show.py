@@ -134,7 +134,8 @@ def record(name: str, preset: Preset, device: Device) -> dict[str, object]:
         "kind": kind(device),
         "state": state(device),
         "attributes": {
-            one.name: {"value": one.value, "unit": one.unit} for one in attributes(device)
+            attribute.name: {"value": attribute.value, "unit": attribute.unit}
+            for attribute in attributes(device)
         },
         "expect": [msgspec.to_builtins(entry) for entry in preset.expect],
     }
@@ -144,8 +145,8 @@ def attribute_table(device: Device) -> Table:
     """Return a table with a row for each attribute."""
     shown = Table("attribute", box=None, pad_edge=False)
     shown.add_column("value", justify="right", no_wrap=True)
-    for one in attributes(device):
-        shown.add_row(one.name, one.text)
+    for attribute in attributes(device):
+        shown.add_row(attribute.name, attribute.text)
     return shown
 
 

@@ -88,7 +88,7 @@ def _sentence(find: Find, spec: HuntSpec) -> str:
 
 
 def _objective(find: Find, spec: HuntSpec) -> Objective:
-    return next(one for one in spec.objective if one.metric == find.kind)
+    return next(objective for objective in spec.objective if objective.metric == find.kind)
 
 
 def _how(find: Find, spec: HuntSpec, scheduler: str) -> str:
@@ -189,15 +189,15 @@ def _tenants(analysis: Analysis) -> Iterator[str]:
 
 
 def _rows(scheduler: str, run: RunMetrics) -> Iterator[str]:
-    for one in run.tenants:
-        latency = one.latency.get(ALL)
-        pause = one.longest_gap_ns
+    for tenant in run.tenants:
+        latency = tenant.latency.get(ALL)
+        pause = tenant.longest_gap_ns
         cells = (
             scheduler,
-            one.name,
-            str(one.weight),
-            metric_text(f"bps.{one.name}", one.own_bps),
-            numbers.percent(one.share),
+            tenant.name,
+            str(tenant.weight),
+            metric_text(f"bps.{tenant.name}", tenant.own_bps),
+            numbers.percent(tenant.share),
             numbers.time(latency.p50) if latency else "-",
             numbers.time(latency.p99) if latency else "-",
             "-" if pause is None else numbers.time(pause),

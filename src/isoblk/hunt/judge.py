@@ -223,7 +223,7 @@ def worth(run: RunMetrics, name: str) -> dict[str, float]:
     metric = described(name)
     values: dict[str, float | None]
     if metric.of_tenant is not None:
-        values = {one.name: metric.of_tenant(run, one) for one in run.tenants}
+        values = {tenant.name: metric.of_tenant(run, tenant) for tenant in run.tenants}
     else:
         assert metric.of_run is not None  # a metric is of a tenant or of the run
         values = {"": metric.of_run(run)}

@@ -180,7 +180,11 @@ class Session:
     def _wanted(self) -> list[Objective]:
         """Return the objectives with too few finds."""
         found = Counter(find.kind for find in self._finds)
-        return [one for one in self._spec.objective if found[one.metric] < self._spec.finds]
+        return [
+            objective
+            for objective in self._spec.objective
+            if found[objective.metric] < self._spec.finds
+        ]
 
     def _over(self, budget: Budget) -> bool:
         spent = self._spent
@@ -275,7 +279,7 @@ class Session:
         return score if score is not None and score >= self._bar(kind) else None
 
     def _bar(self, kind: str) -> float:
-        (objective,) = [one for one in self._spec.objective if one.metric == kind]
+        (objective,) = [objective for objective in self._spec.objective if objective.metric == kind]
         return -objective.beyond if objective.described.better == "up" else objective.beyond
 
     def _shrunk(self, kind: str, first: Candidate) -> bool:

@@ -454,7 +454,7 @@ def offers(directory: Path) -> list[Offer]:
     """
     repos = every_suite(mirrors(), debian_codename(), archive_keyring())
     with private(repos, directory) as (state, trouble):
-        names = [one for one in state.names(_PREFIX) if _SOURCE_PACKAGE.fullmatch(one)]
+        names = [name for name in state.names(_PREFIX) if _SOURCE_PACKAGE.fullmatch(name)]
         found = state.offers(sorted(names))
     if not found:
         raise RunError(f"no list of Debian's packages could be fetched: {trouble or 'it is empty'}")

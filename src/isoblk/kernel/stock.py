@@ -114,7 +114,9 @@ def packages(state: apt.Apt, series: str | None) -> Sequence[tuple[str, str]]:
     upstream = version.partition("-")[0]
     # Excludes the flavours for clouds, which lack 9p, and for real time.
     image = re.compile(rf"linux-image-({re.escape(upstream)}(?:\+\w+)?)-{_ARCH}-unsigned")
-    releases = [found[1] for one in state.names("linux-image-") if (found := image.fullmatch(one))]
+    releases = [
+        found[1] for name in state.names("linux-image-") if (found := image.fullmatch(name))
+    ]
     for release in releases:
         wanted = [
             f"linux-image-{release}-{_ARCH}-unsigned",

@@ -132,7 +132,7 @@ class Ground:
         itself, as nvme0c0n1, have no number and are omitted."""
         found = sorted((self._sys / "class/block").glob("*"))
         places = (link.resolve() for link in found if (link / "dev").exists())
-        return [one for one in places if _read(one / "size") not in ("", "0")]
+        return [place for place in places if _read(place / "size") not in ("", "0")]
 
     @cached_property
     def _tables(self) -> dict[str, list[tuple[int, int, str, list[str]]]]:

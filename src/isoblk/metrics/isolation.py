@@ -28,10 +28,10 @@ def _denied(run: RunMetrics) -> float | None:
         return None
     least = 1.0
     seconds = run.spec.runtime_ns / 1e9
-    for one in run.tenants:
-        due = one.ideal * run.total_bps * seconds / _load(run, one).bs
-        if one.name in served and one.ideal > 0 and due >= _FEW:
-            least = min(least, max(one.share / one.ideal, served[one.name]))
+    for tenant in run.tenants:
+        due = tenant.ideal * run.total_bps * seconds / _load(run, tenant).bs
+        if tenant.name in served and tenant.ideal > 0 and due >= _FEW:
+            least = min(least, max(tenant.share / tenant.ideal, served[tenant.name]))
     return 1 - least
 
 
@@ -75,10 +75,10 @@ def _starved(run: RunMetrics, tenant: TenantMetrics) -> float | None:
 
 def _all_slower(run: RunMetrics) -> float | None:
     factors = []
-    for one in run.tenants:
-        if one.none is None or not one.none.bps:
+    for tenant in run.tenants:
+        if tenant.none is None or not tenant.none.bps:
             return None
-        factors.append(one.none.bps / one.own_bps if one.own_bps else math.inf)
+        factors.append(tenant.none.bps / tenant.own_bps if tenant.own_bps else math.inf)
     return min(factors, default=None)
 
 

@@ -40,7 +40,10 @@ def _p95(run: RunMetrics) -> float | None:
 def _converged_ms(run: RunMetrics) -> float | None:
     """Return infinity if the shares did not follow a change; None without changes."""
     return max(
-        (math.inf if one.converged_ms is None else one.converged_ms for one in run.changes),
+        (
+            math.inf if change.converged_ms is None else change.converged_ms
+            for change in run.changes
+        ),
         default=None,
     )
 

@@ -128,7 +128,7 @@ def split_says(name: str, tenants: Collection[str]) -> tuple[str, str] | None:
     Both may contain dots: of several matching tenants, the one with the longest name.
     """
     rest = name.removeprefix(SAYS)
-    fits = [one for one in tenants if rest != name and rest.startswith(f"{one}.")]
+    fits = [tenant for tenant in tenants if rest != name and rest.startswith(f"{tenant}.")]
     if not fits:
         return None
     tenant = max(fits, key=len)

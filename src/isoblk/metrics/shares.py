@@ -25,7 +25,7 @@ def ratio_error(metrics: RunMetrics, among: Sequence[str]) -> float:
     weights = sum(tenant.weight for tenant in tenants)
     if not got:
         return math.inf
-    return max(abs(one.share / got * weights / one.weight - 1) for one in tenants)
+    return max(abs(tenant.share / got * weights / tenant.weight - 1) for tenant in tenants)
 
 
 def _weight_ratio_error(run: RunMetrics) -> float | None:
@@ -43,7 +43,7 @@ def parts_of_service(run: RunMetrics) -> dict[str, float]:
     known = min(len(run.whole), len(run.caps))
     if len(run.phases) != 1 or known < len(run.tenants):
         return {}
-    got = {one.name: one.bps / run.whole[one.name] for one in run.tenants}
+    got = {tenant.name: tenant.bps / run.whole[tenant.name] for tenant in run.tenants}
     total = sum(got.values())
     if not total:
         return {}

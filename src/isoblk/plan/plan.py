@@ -533,7 +533,7 @@ def _weight_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
 
 def _weight_files(spec: RunSpec) -> list[str]:
     """Return the files for a cgroup's weight, of all schedulers of the run."""
-    files = (kind_of(one).weight_files.get(spec.cgroup) for one in schedulers_of(spec))
+    files = (kind_of(scheduler).weight_files.get(spec.cgroup) for scheduler in schedulers_of(spec))
     return list(dict.fromkeys(file for file in files if file))
 
 

@@ -121,7 +121,7 @@ def _furthest(result: ClaimResult, choices: Choices) -> str:
     judged = result.points[at]
     assert judged.measured is not None
     value = _value(result, judged.measured.mean) or measured(result, choices.analysis)[at][1]
-    of = {one.at.schedulers for one in result.points}
+    of = {point.at.schedulers for point in result.points}
     who = judged.at.schedulers if len(of) > 1 else ""
     place = ", ".join(filter(None, [who, choices.where(judged.at)]))
     return f"{value} ({place})" if place and len(result.points) > 1 else value

@@ -143,7 +143,7 @@ def _points(result: Comparison, everything: bool) -> list[Text]:
 
 def _tally(result: Comparison) -> list[str]:
     identical = sum(point.identical for point in result.points)
-    every = [one for point in result.points for one in point.differences]
+    every = [difference for point in result.points for difference in point.differences]
     changed = [one for one in every if one.matters]
     counts = {
         "worse": sum(one.worse is not None and one.worse > 0 for one in changed),

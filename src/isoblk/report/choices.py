@@ -175,11 +175,11 @@ class Choices:
             return {}
         key = self._keys[0]
         found: dict[str, list[Choice]] = {}
-        for one in self.ranked:
-            value = one.points[0].point.get(key)
+        for choice in self.ranked:
+            value = choice.points[0].point.get(key)
             if value is None:
                 return {}
-            found.setdefault(setting(key, value, self._short[key]), []).append(one)
+            found.setdefault(setting(key, value, self._short[key]), []).append(choice)
         return found if 1 < len(found) <= _FEW else {}
 
     def reach(self, one: Choice) -> int:

@@ -31,12 +31,12 @@ _MOST = 3  # sentences
 
 def divided(choices: Choices) -> tuple[list[str], Table]:
     """Return the sentences and the table; both empty if no choice is complete."""
-    ranked = [one for one in choices.ranked if one.error is not None]
+    ranked = [choice for choice in choices.ranked if choice.error is not None]
     if not ranked:
         return [], Table((), (), ())
     timed = _timed(choices)
     sentences = [*_predicted(choices), *_who(choices, ranked, timed=timed)]
-    dividing = [one for one in ranked if one.divides] or _best_of_none(choices, ranked)
+    dividing = [choice for choice in ranked if choice.divides] or _best_of_none(choices, ranked)
     if timed:
         sentences += [*_cost(choices, ranked, dividing), *waits(choices, dividing)]
         sentences += _said(choices, dividing[0])
@@ -64,7 +64,7 @@ def _who(choices: Choices, ranked: Sequence[Choice], *, timed: bool) -> Iterator
     if not choices.by_scheduler:
         yield from _one_scheduler(choices, ranked, how)
         return
-    good = [one.name for one in ranked if one.divides]
+    good = [choice.name for choice in ranked if choice.divides]
     cases = _cases(ranked)
     of = counted(len(ranked))
     if not good:
@@ -115,7 +115,7 @@ def _nobody(choices: Choices, ranked: Sequence[Choice], how: str, *, timed: bool
 
 def _furthest(choices: Choices, ranked: Sequence[Choice]) -> list[Choice]:
     """Return the choices that divide the most tenants, if their number varies."""
-    reach = [choices.reach(one) for one in ranked]
+    reach = [choices.reach(choice) for choice in ranked]
     most = max(reach)
     return [one for one, tenants in zip(ranked, reach, strict=True) if most and tenants == most]
 
@@ -124,7 +124,7 @@ def _one_scheduler(choices: Choices, ranked: Sequence[Choice], how: str) -> Iter
     """Yield sentences on the points of the only scheduler, and its cost if it depends on a
     setting."""
     name = ranked[0].points[0].schedulers
-    good = sum(one.divides for one in ranked)
+    good = sum(choice.divides for choice in ranked)
     count = len(ranked)
     if count == 1:
         off = _error(ranked[0].error.value) if ranked[0].error else ""
@@ -182,10 +182,12 @@ def _how(choices: Choices) -> str:
 
 
 def _cases(ranked: Sequence[Choice]) -> str:
-    most = max(len(one.points) for one in ranked)
+    most = max(len(choice.points) for choice in ranked)
     if most == 1:
         return ""
-    tenants = {len(view.spec.tenants) for one in ranked for p in one.points for view in p.runs}
+    tenants = {
+        len(view.spec.tenants) for choice in ranked for p in choice.points for view in p.runs
+    }
     up_to = f", up to {max(tenants):,} tenants" if len(tenants) > 1 else ""
     return (" in both cases" if most == 2 else f" in all {counted(most)} cases") + up_to
 
@@ -199,12 +201,12 @@ def _place(choices: Choices, one: Choice, worst: Worst | None) -> str:
 
 def _cost(choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choice]) -> Iterator[str]:
     """Yield sentences on the retained bandwidth, and on choices that retain more if it is low."""
-    if all(point.schedulers == "none" for one in dividing for point in one.points):
+    if all(point.schedulers == "none" for choice in dividing for point in choice.points):
         return
     if not choices.by_scheduler:
         yield from _cost_by_point(choices, ranked, dividing)
         return
-    found = [(one.speed.value, one) for one in dividing if one.speed]
+    found = [(choice.speed.value, choice) for choice in dividing if choice.speed]
     if not found:
         yield "What that costs is not known: no valid run without a scheduler (none) was made."
         return
@@ -236,7 +238,9 @@ _kept = numbers.percent
 def _instead(choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choice]) -> str:
     """Describe the alternatives that retain more bandwidth, if the dividing choices retain
     little."""
-    others = [one for one in ranked if one not in dividing and one.speed and one.error]
+    others = [
+        choice for choice in ranked if choice not in dividing and choice.speed and choice.error
+    ]
     more = [one for one in others if one.speed and one.speed.value >= _CHEAP]
     if not more:
         return ""
@@ -252,7 +256,7 @@ def _instead(choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choi
     off = _error(min(one.error.value for one in more if one.error))
     price = f"more than {_CHEAP * 100:g} %"
     if len(more) == 1:
-        only = "only " if all(one.speed for one in ranked) else ""
+        only = "only " if all(choice.speed for choice in ranked) else ""
         return f"; {only}{more[0].name} keeps {price}, and is {off} off"
     return f"; those that keep {price} are {off} off or more"
 
@@ -263,7 +267,7 @@ def _cost_by_point(
     """Yield a sentence on the bandwidth that the only scheduler retains: over all its points, or by
     a setting that distinguishes them."""
     parts = []
-    all_of_them = all(one.speed for one in ranked)
+    all_of_them = all(choice.speed for choice in ranked)
     for name, group in (choices.by_setting() or {"": list(ranked)}).items():
         speeds = [one.speed.value for one in group if one.speed]
         if speeds:
@@ -289,7 +293,7 @@ def waits(
     wait = best.wait
     if wait is None:
         return
-    alike = [one.wait for one in dividing if one.wait]
+    alike = [choice.wait for choice in dividing if choice.wait]
     longest, shortest = max(w.p99 for w in alike), min(w.p99 for w in alike)
     same = len(alike) == len(dividing) > 1 and longest <= shortest * ALIKE_WAIT**2
     under = f"Under {them}" if same else f"Under {best.name}"
@@ -341,7 +345,7 @@ def _others(choices: Choices, dividing: Sequence[Choice], wait: Wait) -> str:
     """Describe the tenant's shortest and longest wait at that point under the other dividing
     choices, if far from this, and under none: at that point, or its longest if that is far
     longer."""
-    there_under = ((choices.p99_at(one, wait), one.name) for one in dividing[1:])
+    there_under = ((choices.p99_at(choice, wait), choice.name) for choice in dividing[1:])
     by_wait = sorted((p99, name) for p99, name in there_under if p99 is not None)
     told = []
     for p99, name in by_wait if len(by_wait) < 3 else (by_wait[0], by_wait[-1]):
@@ -435,7 +439,9 @@ def _said(choices: Choices, best: Choice) -> Iterator[str]:
 
 def _rate(report: ProgramReport | None) -> Figure | None:
     figures = report.figures if report else ()
-    return next((one for one in figures if one.unit in ("ops/s", "B/s") and one.value), None)
+    return next(
+        (figure for figure in figures if figure.unit in ("ops/s", "B/s") and figure.value), None
+    )
 
 
 def _same_point(choices: Choices, point: PointView) -> PointView | None:
@@ -462,7 +468,7 @@ def shown(choices: Choices) -> tuple[list[Choice], str]:
     if len(ranked) <= room:
         return [*ranked, *none], ""
     if choices.by_scheduler:
-        left = _names([one.name for one in ranked[room:]])
+        left = _names([choice.name for choice in ranked[room:]])
         return [*ranked[:room], *none], f"not shown: {left}"
     left = f"the best {counted(room - 1)} of {counted(len(ranked))} cases, and the worst"
     return [*ranked[: room - 1], ranked[-1]], left

@@ -47,7 +47,7 @@ def show_json(analysis: Analysis, claims: Sequence[ClaimResult]) -> str:
             "made_with": dict(text.provenance(analysis)),
             "keys": list(analysis.keys),
             "points": [_point(point) for point in analysis.points],
-            "claims": [_claim(one) for one in claims],
+            "claims": [_claim(claim) for claim in claims],
         }
     )
 
@@ -116,9 +116,9 @@ def compare_csv(result: Comparison) -> str:
     keys = list(dict.fromkeys(key for point in result.points for key in point.point))
     heads = [*keys, "metric", "better", "a", "b", "change", "worse", "p"]
     lines = [
-        [*(point.point.get(key, "") for key in keys), *_difference(one).values()]
+        [*(point.point.get(key, "") for key in keys), *_difference(difference).values()]
         for point in result.points
-        for one in point.differences
+        for difference in point.differences
     ]
     return _csv(heads, lines)
 
@@ -230,15 +230,15 @@ def _claim(result: ClaimResult) -> dict[str, Any]:
         "reason": result.reason,
         "points": [
             {
-                "point": dict(one.point),
-                "verdict": one.verdict,
-                "reason": one.reason,
-                "measured": _finite(one.measured.mean) if one.measured else None,
-                "interval": [_finite(one.measured.low), _finite(one.measured.high)]
-                if one.measured and one.measured.n > 1
+                "point": dict(point.point),
+                "verdict": point.verdict,
+                "reason": point.reason,
+                "measured": _finite(point.measured.mean) if point.measured else None,
+                "interval": [_finite(point.measured.low), _finite(point.measured.high)]
+                if point.measured and point.measured.n > 1
                 else None,
             }
-            for one in result.points
+            for point in result.points
         ],
     }
 
@@ -259,7 +259,7 @@ def _compared(point: PointComparison) -> dict[str, Any]:
         "identical": point.identical,
         "note": point.note,
         "tenants": [{"name": who, "a": a, "b": b} for who, a, b in point.tenants],
-        "metrics": [_difference(one) for one in point.differences],
+        "metrics": [_difference(difference) for difference in point.differences],
     }
 
 

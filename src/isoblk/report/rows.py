@@ -221,7 +221,7 @@ def said(analysis: Analysis) -> list[tuple[str, Table]]:
             figure.name: figure.unit
             for report in reports
             for figure in report.figures
-            if any(_figure(one, figure.name) for one in reports)
+            if any(_figure(report, figure.name) for report in reports)
         }
         rows = []
         for point in analysis.points:
@@ -323,7 +323,7 @@ def measured(result: ClaimResult, analysis: Analysis) -> list[tuple[str, str]]:
     """Return the values for a claim's verdict: (point, value or why there is none)."""
     short = text.short_keys(analysis.keys)
     differ = varying(analysis)
-    differ += [k for k in analysis.keys if len({one.point.get(k) for one in result.points}) > 1]
+    differ += [k for k in analysis.keys if len({point.point.get(k) for point in result.points}) > 1]
     keys = [key for key in analysis.keys if key in differ] or analysis.keys
     lines = []
     for one in result.points:

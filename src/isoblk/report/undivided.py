@@ -102,7 +102,7 @@ def _first(
 ) -> str:
     """Describe the fastest cache, or the equally fast ones, with their speed."""
     name = caches[0]
-    alike = [one for one in caches if of_best[one] >= of_best[name] * (1 - _ALIKE)]
+    alike = [cache for cache in caches if of_best[cache] >= of_best[name] * (1 - _ALIKE)]
     places = len(rates[name])
     over = f" on average over {counted(places)} cases" if places > 1 else ""
     if len(caches) == 1:
@@ -205,10 +205,10 @@ def speeds(choices: Choices) -> tuple[list[str], Table]:
     """Describe the speed of an undivided disk: by scheduler relative to none, or by point."""
     analysis = choices.analysis
     begin = _undivided(choices)
-    ranked = [one for one in choices.ranked if one.speed is not None]
+    ranked = [choice for choice in choices.ranked if choice.speed is not None]
     if choices.by_scheduler and ranked:
         # The cost is stated for schedulers that have one, the wait for all others.
-        keeping = [one for one in ranked if one.speed and one.speed.value >= 1 - ALIKE]
+        keeping = [choice for choice in ranked if choice.speed and choice.speed.value >= 1 - ALIKE]
         them = "each" if len(keeping) == len(ranked) else f"each of those {counted(len(keeping))}"
         told = [
             f"{begin}. {_price(choices, ranked, keeping)}",
@@ -234,19 +234,19 @@ def _price(choices: Choices, ranked: Sequence[Choice], keeping: Sequence[Choice]
     """Name the schedulers that cost bandwidth."""
     of = counted(len(ranked))
     if len(keeping) == len(ranked):
-        low = min(one.speed.value for one in ranked if one.speed)
+        low = min(choice.speed.value for choice in ranked if choice.speed)
         part = numbers.percent(low)
         if len(ranked) == 1:
             return f"{ranked[0].name} costs nothing: it keeps {part} {OF_NONE}."
         what = "100 %" if part == "100 %" else f"at least {part}"
         return f"No scheduler costs bandwidth: all {of} keep {what} {OF_NONE}."
-    costly = [one for one in ranked if one not in keeping]
+    costly = [choice for choice in ranked if choice not in keeping]
     parts = []
     for one in costly:
         assert one.speed is not None
         place = f" ({choices.where(one.speed.point)})" if len(one.points) > 1 else ""
         parts.append(f"{one.name} keeps {numbers.percent(one.speed.value)}{place}")
-    worst = "at worst " if any(len(one.points) > 1 for one in costly) else ""
+    worst = "at worst " if any(len(choice.points) > 1 for choice in costly) else ""
     if not keeping:
         return f"{worst.capitalize()}{listed(parts)} {OF_NONE}."
     which = f"{counted(len(keeping)).capitalize()} of {of} schedulers keep"

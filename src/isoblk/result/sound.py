@@ -50,9 +50,9 @@ def _of_spec(spec: RunSpec) -> Iterator[str]:
     weights += [event.weight for event in spec.events]
     if not all(weight in limits.WEIGHT for weight in weights):
         yield "has an invalid weight"
-    for one in schedulers_of(spec):
-        if one.elsewhere is UNSET and one.name not in SCHEDULERS:
-            yield f"unknown scheduler: {one.name!r}"
+    for scheduler in schedulers_of(spec):
+        if scheduler.elsewhere is UNSET and scheduler.name not in SCHEDULERS:
+            yield f"unknown scheduler: {scheduler.name!r}"
     if spec.caching is not None and spec.caching.cache not in CACHES:
         yield f"unknown cache: {spec.caching.cache!r}"
     if not LAYERS.keys() >= set(spec.stack):

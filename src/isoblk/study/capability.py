@@ -92,7 +92,9 @@ def too_much(spec: RunSpec) -> Iterator[str]:
         return
     loads = [one for tenant in spec.tenants if (one := asked(tenant)) is not None]
     run_ns = spec.warmup_ns + spec.runtime_ns
-    alone = [text for one in loads if (text := _above([one], device, run_ns, one.tenant, "asks"))]
+    alone = [
+        text for load in loads if (text := _above([load], device, run_ns, load.tenant, "asks"))
+    ]
     yield from alone
     if not alone and len(loads) > 1 and (text := _above(loads, device, run_ns, "all rates", "ask")):
         yield text
@@ -101,13 +103,13 @@ def too_much(spec: RunSpec) -> Iterator[str]:
 def _above(loads: Sequence[Asked], device: Device, run_ns: int, who: str, verb: str) -> str:
     """Return the first limit of the disk that the loads exceed; "" if there is none."""
     links = device if isinstance(device, VdiskDevice) else VdiskDevice()
-    ios = sum(one.ios for one in loads if not one.merges)
+    ios = sum(load.ios for load in loads if not load.merges)
     most = most_ios(device, run_ns)
     if ios > most:
         wanted = f"{numbers.count(ios)} requests a second"
         return f"{who} {verb} for {wanted}: the disk does {numbers.count(most)}"
-    reads = ("read", sum(one.read_bps for one in loads), links.read_bps)
-    writes = ("written", sum(one.write_bps for one in loads), links.write_bps)
+    reads = ("read", sum(load.read_bps for load in loads), links.read_bps)
+    writes = ("written", sum(load.write_bps for load in loads), links.write_bps)
     both = ("", reads[1] + writes[1], _held_to(links, links.volume.bps, run_ns))
     for done, value, most_bps in (reads, writes, both):
         if most_bps and value > most_bps:

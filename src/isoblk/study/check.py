@@ -390,10 +390,10 @@ def _check_verified_regions(study: Study, spec: RunSpec) -> None:
         for tenant in spec.tenants
     }
     writers = [
-        one.name
-        for one in spec.tenants
-        if not program_of(one.workload)
-        and (one.workload.trace or one.workload.rw not in ("read", "randread"))
+        tenant.name
+        for tenant in spec.tenants
+        if not program_of(tenant.workload)
+        and (tenant.workload.trace or tenant.workload.rw not in ("read", "randread"))
     ]
     for slot, tenant in zip(slots(study), spec.tenants, strict=True):
         if not tenant.workload.verify:

@@ -189,7 +189,7 @@ class _Expander:
             seed=_ALONE_SEED,
         )
         indexes = []
-        for load in (_load_alone(one, spec.device) for one in loads):
+        for load in (_load_alone(load, spec.device) for load in loads):
             # A program that uses the device directly does not use the file system.
             filesystem = spec.filesystem if program_of(load) else None
             own_base = msgspec.structs.replace(base, filesystem=filesystem)
@@ -325,7 +325,7 @@ def exact_depth(spec: RunSpec) -> int | None:
     """
     if not _alike(spec) or not spec.tenants[0].workload.rw.startswith("rand"):
         return None
-    everybody = sum(one.workload.iodepth * one.workload.numjobs for one in spec.tenants)
+    everybody = sum(tenant.workload.iodepth * tenant.workload.numjobs for tenant in spec.tenants)
     return max(1, min(round(_allowed(spec)), everybody))
 
 
@@ -342,20 +342,23 @@ def exact_depths(spec: RunSpec) -> tuple[int, ...] | None:
     """
     if not _alike(spec) or spec.tenants[0].workload.rw not in ("read", "write"):
         return None
-    if any(one.workload.numjobs > 1 for one in spec.tenants):
+    if any(tenant.workload.numjobs > 1 for tenant in spec.tenants):
         return None
     shares = effective_shares(spec.tenants, spec.groups)
     allowed = _allowed(spec)
     return tuple(
-        max(1, min(round(allowed * shares[one.name]), one.workload.iodepth)) for one in spec.tenants
+        max(1, min(round(allowed * shares[tenant.name]), tenant.workload.iodepth))
+        for tenant in spec.tenants
     )
 
 
 def _alike(spec: RunSpec) -> bool:
     """Return whether all tenants send the same kind of requests in a closed loop."""
     kinds = {
-        msgspec.json.encode(msgspec.structs.replace(one.workload, iodepth=1, randseed=1, offset=0))
-        for one in spec.tenants
+        msgspec.json.encode(
+            msgspec.structs.replace(tenant.workload, iodepth=1, randseed=1, offset=0)
+        )
+        for tenant in spec.tenants
     }
     load = spec.tenants[0].workload if spec.tenants else Workload()
     pauses = load.rate_iops or load.thinktime_ns or load.off_ns
@@ -368,7 +371,8 @@ def _allowed(spec: RunSpec) -> float:
     of its requests in flight."""
     shares = effective_shares(spec.tenants, spec.groups)
     return min(
-        one.workload.iodepth * one.workload.numjobs / shares[one.name] for one in spec.tenants
+        tenant.workload.iodepth * tenant.workload.numjobs / shares[tenant.name]
+        for tenant in spec.tenants
     )
 
 

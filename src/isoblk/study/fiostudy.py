@@ -77,7 +77,7 @@ def write_study(path: Path, tenants: Sequence[FioTenant], warnings: list[str]) -
     if len(seeds) > 1:
         warnings.append(f"randseed differs between jobs: run.seed is {min(seeds)}")
     schedulers = list(_SCHEDULERS)
-    if heavy := [one.name for one in tenants if one.weight not in _BFQ_WEIGHTS]:
+    if heavy := [tenant.name for tenant in tenants if tenant.weight not in _BFQ_WEIGHTS]:
         schedulers.remove("bfq")
         warnings.append(f"{heavy[0]}: BFQ takes weights {_BFQ_WEIGHTS}: it is left out")
     device_lines, device = _device(tenants)

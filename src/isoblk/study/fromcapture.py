@@ -51,7 +51,7 @@ def from_capture(trace: Path) -> tuple[str, list[str]]:
         raise UserError(
             "the file's name is not UTF-8, as a study must be", where=str(trace), next="rename it"
         ) from None
-    if not names.streams or max(one.stream for one in names.streams) >= MOST_STREAMS:
+    if not names.streams or max(stream.stream for stream in names.streams) >= MOST_STREAMS:
         raise UserError("damaged names of streams", where=str(trace), next="capture again")
     warnings: list[str] = []
     if names.lost:
@@ -77,7 +77,7 @@ def _write(trace: Path, header: Header, names: Names, warnings: list[str]) -> st
         runtime = limits.RUN_SECONDS * 10**9
         warnings.append(f"only the first {format_time(runtime)} are replayed")
     cgroups = _Cgroups()
-    tenants = [(cgroups.of(one), one) for one in names.streams]
+    tenants = [(cgroups.of(stream), stream) for stream in names.streams]
     size = -(-max(header.max_end, limits.MEBIBYTE) // limits.MEBIBYTE) * limits.MEBIBYTE
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", trace.stem).lstrip("-.")[: limits.NAME_MAX]
     lines = [

@@ -65,7 +65,7 @@ def _refuse_unprintable(value: object, field: Field) -> None:
             _refuse_unprintable(inner, (*field, index))
     elif isinstance(value, str):
         lines = value.translate(_LAYOUT) if field and field[-1] in _PROSE else value
-        if bad := next((one for one in lines if not is_printed(one)), None):
+        if bad := next((line for line in lines if not is_printed(line)), None):
             raise FieldError(field, f"holds U+{ord(bad):04X}, which is not printed")
 
 

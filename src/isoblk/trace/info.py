@@ -100,7 +100,7 @@ def describe(path: Path) -> TraceInfo:
     if not header.records:
         raise UserError("the trace has no requests", where=str(path))
     captured = read_names(path)
-    names = {one.stream: one.cgroup for one in captured.streams} if captured else {}
+    names = {stream.stream: stream.cgroup for stream in captured.streams} if captured else {}
     count = _Count(header.span_ns, header.max_end)
     for records in read_blocks(path):
         count.add(records)

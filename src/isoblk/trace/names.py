@@ -108,5 +108,5 @@ def keep_names(source: Path, output: Path, streams: Collection[int]) -> None:
     names = read_names(source)
     if names is None or source == output:
         return
-    kept = tuple(one for one in names.streams if not streams or one.stream in streams)
+    kept = tuple(stream for stream in names.streams if not streams or stream.stream in streams)
     write_names(output, msgspec.structs.replace(names, streams=kept))

@@ -40,7 +40,7 @@ def parse_several(text: str) -> Several:
         if len(fields) == 1:
             # The format of io.bfq.weight on older kernels and on cgroup v1.
             fields.insert(0, DEFAULT)
-        if len(fields) > 1 and all(one.isascii() and one.isdecimal() for one in fields[1:]):
+        if len(fields) > 1 and all(field.isascii() and field.isdecimal() for field in fields[1:]):
             found[fields[0]] = tuple(map(int, fields[1:]))
     return found
 

@@ -245,7 +245,7 @@ def mend(ssd: Ssd, examined: Examined, *, drop: bool) -> None:
     superblock = examined.superblock
     if superblock is None:
         return
-    freed = [one for one in examined.faults if one.cure == Cure.REPAIR or drop]
+    freed = [fault for fault in examined.faults if fault.cure == Cure.REPAIR or drop]
     whole = _free(ssd, superblock, freed)
     copies = list(examined.copies)
     dirty = examined.dirty - sum(one.dirty for one in freed)
@@ -452,7 +452,7 @@ def _look(
             dirty=seen.dirty,
             retired=len(seen.retired) + len(_covered(superblock)),
             commits=max(superblock.commits, seen.commits),
-            damage=[*damage, *more, *(_describe(one, superblock) for one in faults)],
+            damage=[*damage, *more, *(_describe(fault, superblock) for fault in faults)],
         ),
         superblock=replace(superblock, commits=max(superblock.commits, seen.commits)),
         copies=copies,
@@ -597,7 +597,7 @@ def _alike(ssd: Ssd, superblock: Superblock, first: int, one: int, other: int) -
 def _judge(superblock: Superblock, seen: _Seen) -> tuple[list[Fault], list[Damage]]:
     """Decide on unclear records: a clean shutdown recorded the number of dirty ones."""
     unclear = sum(one.stop - one.start for one in seen.unclear)
-    dirty = seen.dirty - sum(one.dirty for one in seen.faults if one.cure == Cure.REPAIR)
+    dirty = seen.dirty - sum(fault.dirty for fault in seen.faults if fault.cure == Cure.REPAIR)
     missing = superblock.dirty - dirty
     if not superblock.clean:
         faults = [replace(one, why="it may be dirty") for one in seen.unclear]
@@ -606,7 +606,7 @@ def _judge(superblock: Superblock, seen: _Seen) -> tuple[list[Fault], list[Damag
     if missing < 0:
         why = f"dirty blocks more than were counted: {-missing}"
     # Unexpected dirty records may or may not be included in the count.
-    doubtful = any(one.dirty for one in seen.faults if one.cure == Cure.DROP)
+    doubtful = any(fault.dirty for fault in seen.faults if fault.cure == Cure.DROP)
     if not seen.whole:
         why = "none is of this cache"
     elif doubtful:

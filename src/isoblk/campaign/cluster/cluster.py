@@ -171,11 +171,11 @@ class _Dispatcher:
             self._let_go()
 
     def _step(self) -> None:
-        for one in self._events():
-            if isinstance(one, _Wanted):
-                self._queue.append(one)
-            elif not self._roster.prepared(one) and one.key in self._flights:
-                self._made(self._flights.pop(one.key), one)
+        for event in self._events():
+            if isinstance(event, _Wanted):
+                self._queue.append(event)
+            elif not self._roster.prepared(event) and event.key in self._flights:
+                self._made(self._flights.pop(event.key), event)
         if self._tasks.lost():
             self._wait_for_scheduler()
         if self._look_at <= time.monotonic():
@@ -263,7 +263,7 @@ class _Dispatcher:
             error = EndedError(error.cause, where=error.where, next=error.next)
         with self._lock:
             self.end = error
-        waiting = [one for one in self._events() if isinstance(one, _Wanted)]
+        waiting = [event for event in self._events() if isinstance(event, _Wanted)]
         waiting += [*self._queue, *(flight.wanted for flight in self._flights.values())]
         for wanted in waiting:
             wanted.future.set_exception(error)

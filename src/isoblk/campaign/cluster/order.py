@@ -159,7 +159,7 @@ def make_order(
         modules={name: item_of(path, path.name) for name, path in bench.modules.items()},
         modules_key=bench.modules_key,
         files=tuple(files.values()),
-        programs=tuple(one for one in programs if one.sha256 not in files),
+        programs=tuple(program for program in programs if program.sha256 not in files),
         tools=tools,
         time_limit_s=time_limit_s,
     )
