@@ -43,8 +43,8 @@ static void sc_commit_get_slots(void *context, u64 first, u32 count, bool stop,
 
 		spin_lock_irq(&bucket->lock);
 		for (i = 0; i < n; i++, slot++) {
-			states[i] = sc_slot_to_record_state(
-				sc_get_slot_state(index, set, slot), stop);
+			states[i] = sc_slot_to_record_state(sc_get_slot_state(index, set, slot),
+							    stop);
 			blocks[i] = states[i] == SC_RECORD_CLEAN ||
 				    states[i] == SC_RECORD_DIRTY ?
 				    sc_id_to_block(index, set,

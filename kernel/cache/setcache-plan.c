@@ -63,8 +63,7 @@ static enum sc_plan sc_plan_read(struct sc_io *io)
 		sc_block_part(index, &io->iter, i, &from, &to);
 		slot = sc_find_slot(index, set, io->op.first_id + i);
 		if (slot != SC_NIL && (lost || io->retried)) {
-			bool dirty = sc_is_dirty(
-				sc_get_slot_state(index, set, slot));
+			bool dirty = sc_is_dirty(sc_get_slot_state(index, set, slot));
 
 			if (dirty && lost)
 				return SC_PLAN_FAIL;

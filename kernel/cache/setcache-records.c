@@ -97,9 +97,8 @@ static int sc_md_write_each(struct sc_md *md, u32 count)
 	u32 i;
 
 	for (i = 0; i < count; i++) {
-		r = sc_md_rw_page(
-			md, SC_MD_WRITE_OPF,
-			sc_place_record_sector(md, md->batch.index[i]), i);
+		r = sc_md_rw_page(md, SC_MD_WRITE_OPF,
+				  sc_place_record_sector(md, md->batch.index[i]), i);
 		if (r && r != -ENODEV)
 			r = sc_md_move_block(md, i);
 		if (r && r != -ENOSPC)

@@ -157,14 +157,13 @@ static void blkload_dist_build_zipf(struct blkload_dist *dist, u32 theta)
 	u32 i;
 
 	for (i = 0; i < dist->nr_segments; i++)
-		most = max(most, blkload_dist_zipf_log_weight(
-					 dist->segments[i].first_rank + 1,
-					 dist->segments[i + 1].first_rank + 1,
-					 theta));
+		most = max(most,
+			   blkload_dist_zipf_log_weight(dist->segments[i].first_rank + 1,
+							dist->segments[i + 1].first_rank + 1,
+							theta));
 	for (i = 0; i < dist->nr_segments; i++) {
-		s64 w = blkload_dist_zipf_log_weight(
-			dist->segments[i].first_rank + 1,
-			dist->segments[i + 1].first_rank + 1, theta);
+		s64 w = blkload_dist_zipf_log_weight(dist->segments[i].first_rank + 1,
+						     dist->segments[i + 1].first_rank + 1, theta);
 
 		below += blkload_exp2_neg(most - w, BLKLOAD_WEIGHT_BITS);
 		dist->segments[i].weight_sum = below;
@@ -185,8 +184,9 @@ static void blkload_dist_build_pareto(struct blkload_dist *dist, u32 h)
 		u64 end = dist->segments[i + 1].first_rank;
 		u64 x = logn - blkload_log2(end, BLKLOAD_LOG_BITS);
 
-		dist->segments[i].weight_sum = blkload_exp2_neg(
-			mul_u64_u64_shr(x, a, 32), BLKLOAD_EXP_BITS);
+		dist->segments[i].weight_sum =
+			blkload_exp2_neg(mul_u64_u64_shr(x, a, 32),
+					 BLKLOAD_EXP_BITS);
 	}
 }
 
@@ -302,8 +302,7 @@ void blkload_arrivals_init(struct blkload_arrivals *arrivals, u64 begin,
 		.poisson = poisson,
 	};
 	if (poisson) {
-		arrivals->step = div64_u64(
-			(u64)NSEC_PER_SEC << BLKLOAD_ARRIVAL_FRAC_BITS, rate);
+		arrivals->step = div64_u64((u64)NSEC_PER_SEC << BLKLOAD_ARRIVAL_FRAC_BITS, rate);
 		blkload_arrivals_advance(arrivals, rng);
 	} else {
 		arrivals->step = div64_u64_rem(NSEC_PER_SEC, rate,

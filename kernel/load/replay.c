@@ -79,11 +79,10 @@ static int blkload_replay_read_file(struct file *file, void *to, size_t bytes,
 
 static int blkload_chunk_read(struct blkload_chunk *chunk)
 {
-	return blkload_replay_read_file(
-		chunk->replay->file, chunk->records,
-		chunk->nr_records * sizeof(*chunk->records),
-		sizeof(struct blkload_header) +
-			chunk->first_record * sizeof(*chunk->records));
+	return blkload_replay_read_file(chunk->replay->file, chunk->records,
+					chunk->nr_records * sizeof(*chunk->records),
+					sizeof(struct blkload_header) +
+					chunk->first_record * sizeof(*chunk->records));
 }
 
 /* Check records once more: the file may have changed since the start. */
@@ -219,9 +218,10 @@ static int blkload_replay_scan(struct blkload_replay *replay, const char *name,
 	for (chunk->first_record = 0;
 	     chunk->first_record < replay->facts.nr_records;
 	     chunk->first_record += chunk->nr_records) {
-		chunk->nr_records = min_t(
-			u64, replay->facts.nr_records - chunk->first_record,
-			BLKLOAD_CHUNK_RECORDS);
+		chunk->nr_records =
+			min_t(u64,
+			      replay->facts.nr_records - chunk->first_record,
+			      BLKLOAD_CHUNK_RECORDS);
 		ret = blkload_replay_scan_chunk(replay, chunk, name, path);
 		if (ret)
 			return ret;

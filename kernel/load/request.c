@@ -119,8 +119,7 @@ u64 blkload_request_start_ns(struct blkload_job *job,
 		*intended = start;
 	} else {
 		*intended = flush ? pace->flush_intended_ns :
-				    blkload_request_arrival_ns(
-					    job, pace->arrivals.next_ns);
+				    blkload_request_arrival_ns(job, pace->arrivals.next_ns);
 		start = max(*intended, pace->pause_end_ns);
 	}
 	if (max(start, job->now_ns) < job->stop_ns)

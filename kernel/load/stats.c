@@ -92,8 +92,9 @@ static int blkload_stats_seek_window(struct blkload_stats *stats, u64 width,
 	struct blkload_window *chunk;
 	u64 n = div64_u64(at, width);
 
-	chunk = blkload_stats_get_chunk(
-		stats, div64_ul(n, BLKLOAD_WINDOWS_PER_CHUNK), GFP_NOIO);
+	chunk = blkload_stats_get_chunk(stats,
+					div64_ul(n, BLKLOAD_WINDOWS_PER_CHUNK),
+					GFP_NOIO);
 	if (!chunk)
 		return -ENOMEM;
 	stats->window = &chunk[n % BLKLOAD_WINDOWS_PER_CHUNK];

@@ -268,8 +268,7 @@ static void blkload_ranks_spread_over_all_blocks(struct kunit *test)
 	/* Products of a very large region stay inside 64 bits. */
 	KUNIT_EXPECT_LE(test, blkload_dist_find_stride(1ULL << 48),
 			U64_MAX >> 48);
-	KUNIT_EXPECT_EQ(
-		test, gcd(blkload_dist_find_stride(1ULL << 48), 1ULL << 48), 1);
+	KUNIT_EXPECT_EQ(test, gcd(blkload_dist_find_stride(1ULL << 48), 1ULL << 48), 1);
 }
 
 static void blkload_streams_differ_by_seed_and_job(struct kunit *test)
@@ -797,9 +796,8 @@ static void blkload_records_are_checked(struct kunit *test)
 			continue;
 		KUNIT_EXPECT_EQ(test, facts.last_time_ns, records[i].time);
 		KUNIT_EXPECT_EQ(test, facts.ops, BIT(records[i].op));
-		KUNIT_EXPECT_EQ(
-			test, facts.bytes_max,
-			records[i].op <= BLKLOAD_WRITE ? records[i].bytes : 0);
+		KUNIT_EXPECT_EQ(test, facts.bytes_max,
+				records[i].op <= BLKLOAD_WRITE ? records[i].bytes : 0);
 	}
 }
 

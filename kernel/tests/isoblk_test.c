@@ -299,7 +299,7 @@ static void isoblk_cost_is_sane_at_all_rates(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 8, false), 1);
 }
 
-static void isoblk_cost_model_exists_for_each_kind_of_disk(struct kunit *test)
+static void isoblk_cost_models_cover_all_kinds_of_disks(struct kunit *test)
 {
 	struct cost_model m;
 	int kind;
@@ -506,7 +506,7 @@ static struct kunit_case isoblk_cases[] = {
 	KUNIT_CASE(isoblk_cost_follows_the_rates),
 	KUNIT_CASE(isoblk_cost_of_discard_is_write_without_data),
 	KUNIT_CASE(isoblk_cost_is_sane_at_all_rates),
-	KUNIT_CASE(isoblk_cost_model_exists_for_each_kind_of_disk),
+	KUNIT_CASE(isoblk_cost_models_cover_all_kinds_of_disks),
 	KUNIT_CASE(isoblk_cost_of_bytes_is_equal_in_any_request),
 	KUNIT_CASE(isoblk_room_is_neither_lost_nor_made),
 	KUNIT_CASE(isoblk_room_forced_is_owed),

@@ -408,8 +408,9 @@ static void setcache_order_survives_a_clock_wrap(struct kunit *test)
 	for (i = 0; i < 300000; i++)
 		sc_touch_slot(index, set, 5, SC_POLICY_LRU, false);
 	for (i = 0; i < ASSOC - 1; i++)
-		KUNIT_EXPECT_NE(
-			test, setcache_test_take_one(test, index, set, 1000 + i, SC_POLICY_LRU), 5);
+		KUNIT_EXPECT_NE(test,
+				setcache_test_take_one(test, index, set, 1000 + i, SC_POLICY_LRU),
+				5);
 	KUNIT_EXPECT_EQ(test, setcache_test_take_one(test, index, set, 2000, SC_POLICY_LRU), 5);
 	sc_index_exit(index);
 }

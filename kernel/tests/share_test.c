@@ -377,8 +377,8 @@ static void gate_quotas_leave_the_reserve_free(struct kunit *test)
 		disk = share_test_make_disk(test, 0);
 		root = share_test_make_group(test, disk, NULL, 100);
 		for (i = 0; i < nr_groups[g]; i++)
-			share_test_activate(
-				share_test_make_group(test, disk, root, weights[i % 5]));
+			share_test_activate(share_test_make_group(test, disk, root,
+								  weights[i % 5]));
 		share_test_update(disk);
 		for (t = 0; t < ARRAY_SIZE(nr_tags); t++) {
 			spin_lock_irq(&disk->lock);

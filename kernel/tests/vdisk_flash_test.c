@@ -621,8 +621,7 @@ static void flash_write_invalidates_read_ahead_in_flight(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bench_get_stats(bench).nr_in_service, 0);
 	for (i = 0; i < FLASH_NR_STREAMS * ahead->room; i++)
 		KUNIT_EXPECT_FALSE(test, ahead->slots[i].unit == 2 &&
-						 ahead->slots[i].state !=
-							 FLASH_AHEAD_EMPTY);
+				   ahead->slots[i].state != FLASH_AHEAD_EMPTY);
 }
 
 static void flash_streams_survive_random_reads(struct kunit *test)

@@ -164,9 +164,10 @@ static void hdd_seek_curve_goes_through_its_points(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, hdd_geo_seek_ns(&geo->seek, geo->seek.cyls - 1),
 			hdd_test_params.hdd.seek_max_ns);
 	/* A quarter of the way, half of the time. */
-	hdd_test_expect_near(
-		test, hdd_geo_seek_ns(&geo->seek, geo->seek.cyls / 12),
-		(hdd_test_params.hdd.seek_min_ns + hdd_test_params.hdd.seek_avg_ns) / 2, 1);
+	hdd_test_expect_near(test, hdd_geo_seek_ns(&geo->seek, geo->seek.cyls / 12),
+			     (hdd_test_params.hdd.seek_min_ns +
+			      hdd_test_params.hdd.seek_avg_ns) / 2,
+			     1);
 }
 
 static void hdd_seek_curve_never_falls(struct kunit *test)
@@ -325,11 +326,12 @@ static void hdd_streams_run_at_the_set_bandwidth(struct kunit *test)
 
 		hdd_test_measure_stream_bps(bench, streams[i].op, far, streams[i].bytes,
 					    streams[i].depth, count / 4);
-		hdd_test_expect_near(
-			test,
-			hdd_test_measure_stream_bps(bench, streams[i].op, far + 100 * SZ_1M,
-						    streams[i].bytes, streams[i].depth, count),
-			hdd_test_params.hdd.inner_bps, 10);
+		hdd_test_expect_near(test,
+				     hdd_test_measure_stream_bps(bench, streams[i].op,
+								 far + 100 * SZ_1M,
+								 streams[i].bytes, streams[i].depth,
+								 count),
+				     hdd_test_params.hdd.inner_bps, 10);
 	}
 }
 
@@ -891,8 +893,9 @@ static struct hdd_outcome *hdd_test_play(struct kunit *test, const struct vdisk_
 		while (!variant && bench->next_ns < arrival)
 			bench_run_to(bench, bench->next_ns);
 		if (variant && hdd_test_random_below(when, 3))
-			bench_run_to(bench, arrival - hdd_test_random_below(
-							      when, arrival - bench->now_ns + 1));
+			bench_run_to(bench,
+				     arrival - hdd_test_random_below(when,
+								     arrival - bench->now_ns + 1));
 		bench->now_ns = arrival;
 		hdd_test_submit_random(bench, params->size);
 	}

@@ -182,9 +182,8 @@ void flash_ahead_update(struct flash *flash, const struct vdisk_cmd *cmd)
 	/* Count the read that started the stream, too, as equally long. */
 	if (!stream->run_units)
 		stream->run_units = DIV_ROUND_UP(cmd->bytes, FTL_UNIT_BYTES);
-	stream->run_units = min(
-		stream->run_units + DIV_ROUND_UP(cmd->bytes, FTL_UNIT_BYTES),
-		ahead->room);
+	stream->run_units = min(stream->run_units + DIV_ROUND_UP(cmd->bytes, FTL_UNIT_BYTES),
+				ahead->room);
 	stream->next_pos = end;
 	stream->last_read = ahead->nr_reads;
 	flash_ahead_queue_reads(flash, stream);

@@ -53,8 +53,9 @@ int flash_host_init(struct flash_host *host, u32 units)
 {
 	vdisk_list_init(&host->reads);
 	vdisk_list_init(&host->writes);
-	host->table.empty_pages = bitmap_zalloc(
-		units / FLASH_UNITS_PER_TABLE_PAGE + 1, GFP_KERNEL);
+	host->table.empty_pages =
+		bitmap_zalloc(units / FLASH_UNITS_PER_TABLE_PAGE + 1,
+			      GFP_KERNEL);
 	return host->table.empty_pages ? 0 : -ENOMEM;
 }
 
@@ -217,11 +218,9 @@ static void flash_host_send_write(struct flash *flash, u64 at)
 	host->link_busy = true;
 	host->link_units = units;
 	flash->buffer.room -= units;
-	at = vdisk_link_transfer(
-		&host->link, flash->settings.bps[VDISK_WRITE], at,
-		units ? flash_host_unit_bytes(cmd, cmd->flash.next_unit,
-					      units) :
-			0);
+	at = vdisk_link_transfer(&host->link, flash->settings.bps[VDISK_WRITE], at,
+				 units ? flash_host_unit_bytes(cmd, cmd->flash.next_unit, units) :
+					 0);
 	flash_tree_set_due(&flash->tree, flash_leaf(flash, FLASH_LINK), at);
 }
 
@@ -352,8 +351,9 @@ void flash_host_send(struct flash *flash, u64 at)
 /* Process a command that the controller has taken. */
 void flash_host_take(struct flash *flash, u64 at)
 {
-	struct vdisk_cmd *cmd = flash_end_dequeue(
-		flash, &flash->controller.queue, FLASH_CONTROLLER);
+	struct vdisk_cmd *cmd = flash_end_dequeue(flash,
+						  &flash->controller.queue,
+						  FLASH_CONTROLLER);
 	struct flash_load *load = &flash->load;
 
 	load->nr_active++;

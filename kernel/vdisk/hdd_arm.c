@@ -229,8 +229,7 @@ static void hdd_arm_end_command(struct hdd *hdd, u64 at)
 	arm->command = NULL;
 	if (cmd->op == VDISK_READ) {
 		hdd_segment_add(hdd, arm->pass.from, arm->pass.to);
-		at = hdd_link_transfer(
-			hdd, cmd, max(arm->pass.pass_ns, cmd->hdd.at_ns), at);
+		at = hdd_link_transfer(hdd, cmd, max(arm->pass.pass_ns, cmd->hdd.at_ns), at);
 	}
 	hdd_link_add_end(hdd, cmd, at);
 }

@@ -89,8 +89,9 @@ static u64 vdisk_volume_admission_ns(const struct vdisk_volume *volume,
 		ns = max(ns, vdisk_volume_debt_end_ns(volume,
 						      &volume->ios_bucket, at));
 	if (volume->params.bps && vdisk_volume_count_bytes(cmd))
-		ns = max(ns, vdisk_volume_debt_end_ns(
-				     volume, &volume->bytes_bucket, at));
+		ns = max(ns,
+			 vdisk_volume_debt_end_ns(volume, &volume->bytes_bucket,
+						  at));
 	return ns;
 }
 
@@ -117,9 +118,8 @@ static void vdisk_volume_admit(struct vdisk_volume *volume,
 static void vdisk_volume_set_due(struct vdisk_volume *volume)
 {
 	volume->due_ns = volume->waiting.head ?
-				 vdisk_volume_admission_ns(
-					 volume, volume->waiting.head) :
-				 VDISK_NEVER_NS;
+			 vdisk_volume_admission_ns(volume, volume->waiting.head) :
+			 VDISK_NEVER_NS;
 }
 
 /**
