@@ -113,6 +113,6 @@ def test_a_run_is_named_by_its_processors_and_its_record_has_them(tmp_path: Path
     ],
 )
 def test_what_would_be_read_from_the_host_is_refused(spec: RunSpec, told: str) -> None:
-    with pytest.raises(UserError, match=f"icount machine has blkload only, not {told}; take"):
+    with pytest.raises(UserError, match=f"icount machine has blkload only, not {told}; choose"):
         check_programs([spec], ICOUNT)
     check_programs([spec], QEMU)

@@ -139,7 +139,7 @@ def test_a_damaged_output_gives_figures_or_is_refused(program: str, data: st.Dat
     [
         ("dd", {"count": 0}, "count: 0 blocks"),
         ("dd", {"bs": "4q"}, "bs: '4q' is not a size"),
-        ("dd", {"direction": "read", "conv": "fsync"}, "conv: a file that is read"),
+        ("dd", {"direction": "read", "conv": "fsync"}, "conv: not allowed when a file is read"),
         ("dd", {"cuont": 1}, "cuont: unknown option"),
         ("dd", {"count": "many"}, "count: expected a whole number, got text"),
         ("sysbench", {"mode": "rnd"}, "mode: unknown value 'rnd'"),

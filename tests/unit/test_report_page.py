@@ -298,7 +298,7 @@ def test_a_page_replaces_nothing_but_a_report(made: Path, tmp_path: Path, what: 
     (made / "notes").write_text("mine, and it speaks of isoblk report")
     (made / "link").symlink_to(made / "study.json")
     before = (made / "study.json").read_bytes()
-    with pytest.raises(UserError, match=r"no report|a directory"):
+    with pytest.raises(UserError, match=r"not a report|a directory"):
         cli_report.report(made, output=made / what)
     assert (made / "study.json").read_bytes() == before
     assert (made / "notes").read_text().startswith("mine")

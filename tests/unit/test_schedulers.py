@@ -127,7 +127,11 @@ def test_a_latency_target_goes_to_a_file_that_takes_a_line_for_a_device() -> Non
         ('"io.mine.weight"', '"io.max"', "own.toml:5: schedulers.mine.weight_file: 'io.max' is"),
         ('"io.mine.weight"', '"../io.mine.weight"', "is not the name of a cgroup's file"),
         ('"io.mine.weight"', '"cgroup.procs"', "is not the name of a cgroup's file"),
-        ("[schedulers.mine]", "[schedulers.bfq]", "schedulers.bfq: is the name of one of ours"),
+        (
+            "[schedulers.mine]",
+            "[schedulers.bfq]",
+            "schedulers.bfq: is the name of a built-in scheduler",
+        ),
         (
             "[schedulers.mine]",
             '[schedulers."a; b"]\nelevator = "mine"',

@@ -229,8 +229,8 @@ def test_digits_are_operations_once_said(tmp_path: Path) -> None:
         (("--columns", ORDER), "no unit of times given"),
         (("--columns", "time,op,offset", "--time-unit", "s"), "size is missing"),
         (("--columns", "time,time,op,offset,size", "--time-unit", "s"), "time is named twice"),
-        (("--columns", f"{ORDER},lba", "--time-unit", "s"), "lba is no column"),
-        (("--columns", "time=1,op=2,offset=3,size=", "--time-unit", "s"), "size is no column"),
+        (("--columns", f"{ORDER},lba", "--time-unit", "s"), "lba is not a column"),
+        (("--columns", "time=1,op=2,offset=3,size=", "--time-unit", "s"), "size is not a column"),
         (
             ("--columns", "time=1,op=1,offset=3,size=4", "--time-unit", "s"),
             "two roles of --columns",

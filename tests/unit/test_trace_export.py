@@ -87,7 +87,7 @@ def test_what_a_format_can_carry_comes_back(name: str, tmp_path: Path, made: lis
     source = write_trace(tmp_path / "t.isotrace", made)
     parts: list[str] = []
     if not wanted:
-        with pytest.raises(UserError, match="no request that disksim can say"):
+        with pytest.raises(UserError, match="no request that disksim can express"):
             export(source, TARGETS[name], parts.append)
         assert parts == []
         return
@@ -166,7 +166,7 @@ def test_no_input_and_no_file_that_is_there_is_overwritten(tmp_path: Path) -> No
 def test_an_export_that_fails_leaves_nothing(tmp_path: Path) -> None:
     source = write_trace(tmp_path / "t.isotrace", [Rec(0, TRIM)])
     result = run("export", source, "--format", "disksim", "-o", tmp_path / "o")
-    assert "no request that disksim can say" in str(result.exception)
+    assert "no request that disksim can express" in str(result.exception)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.isotrace"]
 
 

@@ -244,14 +244,14 @@ def test_what_is_not_what_was_pinned_is_not_used(shop: Shop, spoil: str, tmp_pat
             del shop.jars["a-1.jar"]
         case "more":
             shop.jars["c-1.jar"] = b"new"
-    with pytest.raises(RunError, match=r"Maven brought [ac]-1\.jar"):
+    with pytest.raises(RunError, match=r"Maven downloaded [ac]-1\.jar"):
         ycsb_jars.files()
     assert not list((tmp_path / "cache" / "ycsb").iterdir())
 
 
 def test_without_network_maven_s_words_are_told(shop: Shop) -> None:
     shop.complaint = "[ERROR] Could not transfer artifact x: Unknown host\n[ERROR] at\n"
-    with pytest.raises(RunError, match="Could not transfer artifact x: Unknown host; see that"):
+    with pytest.raises(RunError, match="Could not transfer artifact x: Unknown host; check that"):
         ycsb_jars.files()
 
 
