@@ -126,6 +126,14 @@ bool iso_is_full(struct iso_disk *d, struct iso_hq *hq)
 
 /* ---- choice ---------------------------------------------------------------- */
 
+/* The device has no tag free; the last one is for urgent and boosted requests. */
+static bool iso_has_no_tag(const struct iso_disk *d, const struct iso_hq *hq)
+{
+	unsigned int in_flight = atomic_read(&hq->in_flight);
+
+	return in_flight && in_flight + 2 > d->tags;
+}
+
 /* Take room for the next of @gq's, and send it if its group may be so far ahead. */
 static void iso_choose_gq(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *gq, bool throttle)
 {
@@ -181,10 +189,14 @@ bool iso_choose(struct iso_disk *d, struct iso_hq *hq)
 
 	if (!first)
 		return false;
-	hq->next = (struct iso_choice){ .key = first->key, .why = ISO_TURN };
-	if (d->rotational)
+	hq->next = (struct iso_choice){ .key = first->key, .why = ISO_NO_TAG };
+	if (iso_has_no_tag(d, hq))
+		return true;
+	if (d->rotational) {
+		hq->next.why = ISO_TURN;
 		iso_choose_rotational(d, hq, first);
-	else
+	} else {
 		iso_choose_gq(d, hq, first, true);
+	}
 	return true;
 }

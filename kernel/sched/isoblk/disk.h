@@ -32,6 +32,7 @@ enum iso_why {
 	ISO_BOOSTED,		/* sent: its group was not ahead and had nothing that waited */
 	ISO_IN_ORDER,		/* sent: the least virtual deadline */
 	ISO_NO_ROOM,		/* blocked: the window is full */
+	ISO_NO_TAG,		/* blocked: the device has no tag free */
 	ISO_THROTTLED,		/* blocked: too far ahead of a group without waiting requests */
 	ISO_PACED,		/* blocked: too far ahead of another hardware queue */
 	ISO_TURN,		/* blocked: rotational, another group has its turn */
