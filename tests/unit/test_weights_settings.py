@@ -331,6 +331,16 @@ def test_a_cost_model_of_before_does_not_outlive_the_choice_of_another(
     assert (fake.place / COST).read_text() == "auto"
 
 
+def test_a_disk_in_place_of_the_scheduler_is_refused(
+    fake: FakeMachine, rules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings.is_disk, "__defaults__", (fake.sys,))
+    for disk in ("sdb", "/dev/sdb"):
+        with pytest.raises(UserError, match=f"scheduler comes first; run: .* isoblk {disk}$"):
+            cli.use(disk, "isoblk")
+    assert not rules.exists()
+
+
 @pytest.mark.parametrize("model", ["calibrated", "rbps=1", f"user {LINE}", 'bytes"', "", "$x=1"])
 def test_a_wrong_cost_model_is_refused_and_nothing_set(
     fake: FakeMachine, rules: Path, monkeypatch: pytest.MonkeyPatch, model: str

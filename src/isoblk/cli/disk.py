@@ -49,6 +49,11 @@ def use(
     ] = None,
 ) -> None:
     """Set a disk's scheduler, now and at each boot, by a udev rule."""
+    if settings.is_disk(scheduler) and not settings.is_disk(disk):
+        raise UserError(
+            f"{scheduler} is a disk; the scheduler comes first",
+            next=f"run: isoblk disk use {disk} {scheduler}",
+        )
     found = settings.find(disk)
     model = None
     if scheduler == Isoblk.name:

@@ -31,14 +31,28 @@ def find(name: str, sys: Path = system.SYS) -> Disk:
     Raises:
         UserError: there is no such disk, or it has no scheduler.
     """
-    if name.startswith("/dev/"):
-        name = str(Path(name).resolve()).removeprefix("/dev/")
-    place = sys / "class/block" / name.replace("/", "!")
+    name = _name(name)
     try:
-        number = (place / "dev").read_text().strip()
+        number = (_place(name, sys) / "dev").read_text().strip()
     except (OSError, ValueError):
         raise UserError("no disk has this name", where=name, next="see: isoblk disk show") from None
     return disk_of(f"/dev/{name}", number, sys)
+
+
+def is_disk(name: str, sys: Path = system.SYS) -> bool:
+    """Return whether a block device has this name or path in /dev."""
+    try:
+        return (_place(_name(name), sys) / "dev").exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _name(name: str) -> str:
+    return str(Path(name).resolve()).removeprefix("/dev/") if name.startswith("/dev/") else name
+
+
+def _place(name: str, sys: Path) -> Path:
+    return sys / "class/block" / name.replace("/", "!")
 
 
 def all_disks(sys: Path = system.SYS) -> list[Disk]:
