@@ -47,7 +47,7 @@ echo "$*" >> "$fake/calls"
 for word; do
     case $word in
     O=*) out=${word#O=} ;;
-    M=*) out=${word#M=} ;;
+    M=*) out=${word#M=} at=$out/ ;;
     KCONFIG_ALLCONFIG=*) fragment=${word#*=} ;;
     esac
     last=$word
@@ -62,7 +62,7 @@ echo "  CC      object"
 touch "$out/object"
 mode=$(cat "$fake/mode" 2>/dev/null)
 case $mode in
-fail) echo "x.c:3:1: error: expected ';'"; echo "make: *** [x.o] Error 1"; exit 2 ;;
+fail) echo "${at}x.c:3:1: error: expected ';'"; echo "make: *** [x.o] Error 1"; exit 2 ;;
 full) echo "cc1: fatal error: x.s: No space left on device"; exit 2 ;;
 hang) touch "$fake/hanging"; while echo "  CC      more"; do sleep 0.02; done; exit 2 ;;
 wait) touch "$fake/hanging"; while [ ! -e "$fake/go" ]; do sleep 0.02; done ;;
@@ -700,8 +700,10 @@ def test_modules_without_a_compiler_are_used_if_ready(
 def test_modules_that_do_not_compile_leave_a_log_and_nothing_else(lab: Path) -> None:
     made = make_kernel(lab)
     (lab / "bin" / "mode").write_text("fail")
-    with pytest.raises(RunError, match=r"error: expected.*modules\.log"):
+    with pytest.raises(RunError, match=r"error: expected.*modules\.log") as caught:
         kernel.build_modules(made)
+    # The user's file, not the copy that was compiled.
+    assert f"failed: {lab}/kernel/x.c:3:1: " in str(caught.value)
     assert list((lab / "cache/modules").iterdir()) == []
 
 

@@ -300,15 +300,23 @@ class Make:
             fails.
         keep: file descriptors of locks. make inherits them, so that the locks are held until make
             has ended even if this process is killed.
+        copied: a directory of copied sources, and the user's: the output names the user's files.
     """
 
     def __init__(
-        self, log: Path, name: str, progress: Progress, *, keep: Sequence[int] = ()
+        self,
+        log: Path,
+        name: str,
+        progress: Progress,
+        *,
+        keep: Sequence[int] = (),
+        copied: tuple[Path, Path] | None = None,
     ) -> None:
         self._log = log
         self._name = name
         self._progress = progress
         self._keep = tuple(keep)
+        self._copied = copied
 
     def run(self, arguments: Sequence[str]) -> int:
         """Run make. Returns the number of its steps.
@@ -338,7 +346,7 @@ class Make:
         try:
             assert process.stdout is not None
             with self._log.open("a") as log:
-                for line in process.stdout:
+                for line in map(self._renamed, process.stdout):
                     log.write(line)
                     tail.append(line.rstrip("\n"))
                     if _STEP.match(line):
@@ -358,6 +366,13 @@ class Make:
                 self._progress.note("\n".join(list(tail)[-_TAIL:]))
             raise error
         return steps
+
+    def _renamed(self, line: str) -> str:
+        """Return a line of the output that names the user's files."""
+        if self._copied is None:
+            return line
+        copy, tree = self._copied
+        return line.replace(f"{copy}/", f"{tree}/")
 
 
 def failure(name: str, lines: list[str], log: Path) -> IsoblkError:

@@ -262,7 +262,8 @@ def make_modules(
             raise UserError("the modules' sources are missing", where=str(tree))
         progress.stage(f"building {what} for Linux {kernel.version}")
         log.write_bytes(b"")
-        _make(kernel, copy, log, progress, what, lock)
+        make = Make(log, what, progress, keep=(lock,), copied=(copy, tree))
+        make.run(_arguments(kernel, copy))
         modules = sorted(copy.rglob("*.ko"))
         if not modules:
             raise RunError("make built no module", next=f"the log is {log}")
@@ -276,24 +277,21 @@ def make_modules(
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _make(
-    kernel: Kernel, sources: Path, log: Path, progress: Progress, what: str, lock: int
-) -> None:
-    Make(log, what, progress, keep=(lock,)).run(
-        [
-            "-C",
-            str(kernel.build),
-            f"M={sources}",
-            f"ARCH={store.make_arch(kernel.arch)}",
-            "CC=gcc",
-            f"ISOBLK={kernel_tree()}",
-            # A distribution's headers lack those of block/, which elevators need.
-            *([f"KSRC={kernel.tree}"] if kernel.stock else []),
-            f"-j{len(os.sched_getaffinity(0))}",
-            f"KCFLAGS=-ffile-prefix-map={sources}=/isoblk",
-            "modules",
-        ]
-    )
+def _arguments(kernel: Kernel, sources: Path) -> list[str]:
+    """Return the arguments of make."""
+    return [
+        "-C",
+        str(kernel.build),
+        f"M={sources}",
+        f"ARCH={store.make_arch(kernel.arch)}",
+        "CC=gcc",
+        f"ISOBLK={kernel_tree()}",
+        # A distribution's headers lack those of block/, which elevators need.
+        *([f"KSRC={kernel.tree}"] if kernel.stock else []),
+        f"-j{len(os.sched_getaffinity(0))}",
+        f"KCFLAGS=-ffile-prefix-map={sources}=/isoblk",
+        "modules",
+    ]
 
 
 def _compile_library(sources: Sequence[Path], target: Path, log: Path) -> None:
