@@ -37,6 +37,14 @@ def test_what_the_kernel_complains_of_before_it_powers_down_fails_the_run(tmp_pa
     _console(tmp_path, [lines[0], *reversed(lines[1:])])
 
 
+def test_a_crash_names_the_function(tmp_path: Path) -> None:
+    place = "fifo_dispatch_request+0xf/0x50 [fifo_iosched]"
+    panic = "Kernel panic - not syncing: Segfault with no mm"
+    with pytest.raises(RunError) as caught:
+        _console(tmp_path, [f"RIP: 0033:{place}", panic, " [<60062977>] ? kthread+0x107/0x160"])
+    assert str(caught.value).startswith(f"the kernel failed: {panic} in {place}; console: ")
+
+
 def test_a_guest_that_has_powered_down_but_is_still_there_is_no_hang(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

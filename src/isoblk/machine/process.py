@@ -26,6 +26,8 @@ _COMPLAINT = re.compile(
     r"(?<!DE)BUG: |BUG \S+ \((?:Not tainted|Tainted)|WARNING: |Oops: |INFO: task |INFO: rcu"
     r"|UBSAN: |general protection fault|Kernel panic"
 )
+# Function and, in brackets, module of the first register dump.
+_CODE = re.compile(r"^.*\bRIP: \S+?:(?P<code>[A-Za-z_]\S*\+0x\S+(?: \[\w+\])?)", re.MULTILINE)
 # End of a plan. On qemu the kernel writes it, possibly in the middle of a line of the shell.
 _END = re.compile(r"plan: exit status (\d+)$", re.MULTILINE)
 # Format of dash: "plan.sh: 7: "; of BusyBox: "plan.sh: line 7: ".
@@ -195,7 +197,7 @@ def failure(console: Path, exit_code: int) -> str:
     """Return why the run failed, from its console and exit code; "" if it did not."""
     lines = console.read_text(errors="replace").splitlines()
     if complaint := _complaint(lines):
-        return f"the kernel failed: {complaint}; {_last_lines(console)}"
+        return f"the kernel failed: {complaint}{_in_code(lines)}; {_last_lines(console)}"
     ends = _END.findall("\n".join(lines))
     if not ends:
         return f"ended early (exit {exit_code}); {_last_lines(console)}"
@@ -221,6 +223,12 @@ def _complaint(lines: Sequence[str]) -> str:
     """Return the first error report of the kernel; "" without one."""
     before = itertools.takewhile(lambda line: not line.startswith(_POWERED_DOWN), lines)
     return next((line.strip() for line in before if _COMPLAINT.search(line)), "")
+
+
+def _in_code(lines: Sequence[str]) -> str:
+    """Return where the kernel failed, if the console shows it."""
+    found = _CODE.search("\n".join(lines))
+    return f" in {found['code']}" if found else ""
 
 
 def _failed_step(console: Path) -> str:
