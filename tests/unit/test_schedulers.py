@@ -95,6 +95,8 @@ def test_another_module_is_another_run(tmp_path: Path) -> None:
 def test_a_module_that_nobody_named_is_asked_for() -> None:
     with pytest.raises(UserError, match="the module mine-iosched is not given; add --module"):
         with_modules(expand(mine()), {})
+    with pytest.raises(UserError, match="mine-iosched is not given; --module gives your; add"):
+        with_modules(expand(mine()), {"your": Path("your.ko")})
 
 
 def test_a_module_that_no_scheduler_has_is_left_out(tmp_path: Path) -> None:

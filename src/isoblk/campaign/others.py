@@ -35,8 +35,9 @@ def with_modules(
     """
     wanted = others_wanted(expansion)
     if missing := sorted(wanted - modules.keys()):
+        given = f"; --module gives {', '.join(sorted(modules))}" if modules else ""
         raise UserError(
-            f"the module {missing[0]} is not given",
+            f"the module {missing[0]} is not given{given}",
             next="add --module FILE.ko, or --module DIR with its sources",
         )
     if taken := sorted(wanted & RESERVED):
