@@ -221,6 +221,12 @@ def test_options_that_a_personality_does_not_have_are_refused(options: Options, 
         read_line(options, PERSONALITIES["flashcache"])
 
 
+def test_a_personalitys_own_words_are_among_the_allowed_ones() -> None:
+    with pytest.raises(OptionError) as caught:
+        read_line({"mode": "back"}, PERSONALITIES["enhanceio"])
+    assert caught.value.next.endswith(", readonly, writeonly, wb, wt, ro")
+
+
 @pytest.mark.parametrize(
     ("size", "shown"),
     [

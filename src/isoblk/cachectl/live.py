@@ -214,7 +214,11 @@ def _clean(state: State, mapper: Mapper, told: Told, sleep: Callable[[float], No
                 next="pause programs that write to the cache",
             )
         if state.lost:
-            raise RunError(f"the SSD is lost; {state.dirty} dirty blocks are on it", where=name)
+            raise RunError(
+                f"the SSD is lost; {state.dirty} dirty blocks are on it",
+                where=name,
+                next="see docs/guides/cache.md, Failures",
+            )
         # Other blocks are still being cleaned while some are stuck.
         failed = state.counts.get("clean_errors", 0) > errors
         if failed and state.counts.get("stuck", 0) in (0, state.dirty):

@@ -74,7 +74,7 @@ def open_ssd(path: str, *, write: bool) -> Iterator[Ssd]:
     try:
         kind = Path(path).stat().st_mode
     except OSError as error:
-        raise UserError(f"no such device or file: {error.strerror}", where=path) from None
+        raise UserError(f"cannot open it: {error.strerror}", where=path) from None
     except ValueError:
         raise UserError("the path contains a NUL", where=repr(path)) from None
     if stat.S_ISBLK(kind):

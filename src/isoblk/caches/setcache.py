@@ -191,14 +191,25 @@ def read_line(options: Options, personality: Personality) -> Line:
     return Line(
         block=block,
         assoc=assoc,
-        mode=_word(words, "mode", personality.mode, MODES),
-        policy=_word(words, "policy", personality.policy, POLICIES),
+        mode=_word(words, "mode", personality.mode, MODES, personality.words),
+        policy=_word(words, "policy", personality.policy, POLICIES, personality.words),
         numbers=numbers,
     )
 
 
-def _word(options: Options, name: str, default: str, allowed: Sequence[str]) -> str:
-    return choice({name: default, **options}, name, allowed)
+def _word(
+    options: Options,
+    name: str,
+    default: str,
+    allowed: Sequence[str],
+    own: Mapping[str, str],
+) -> str:
+    """Return the option's value. own: the personality's words, which the error names too."""
+    try:
+        return choice({name: default, **options}, name, allowed)
+    except OptionError as error:
+        also = [word for word, meaning in own.items() if meaning in allowed]
+        raise OptionError(name, error.cause, next=", ".join([error.next, *also])) from None
 
 
 def parse_status(words: Sequence[str]) -> dict[str, str]:
