@@ -66,6 +66,7 @@ def test_the_base_of_these_tests_is_right() -> None:
         ('device = "fast"\n', "", ["x.toml: device: missing"]),
         # TOML
         ("runtime = 1", "runtime = ", ["x.toml:5: not TOML"]),
+        ("runtime = 1", "runtime = 1s", ["x.toml:5: not TOML", "put text in quotes"]),
         ('name = "b"', 'name = "b', ["x.toml:12: not TOML"]),
         ("[run]", "[run", ["x.toml:4: not TOML"]),
         # the run
@@ -270,6 +271,8 @@ def test_a_wrong_value_is_named_with_its_place(old: str, new: str, facts: list[s
         ('[matrix]\nscheduler = ["bfq", "bfq"]', ["matrix.scheduler: bfq is there twice"]),
         ('[matrix]\nscheduler = ["none", "bqf"]', ["x.toml:15: matrix.scheduler: 'bqf'", "'bfq'"]),
         ('[matrix]\nshedule = ["none"]', ["x.toml:15: matrix.shedule: is not a field of a run"]),
+        ('[matrix]\nschedulers = ["none"]', ["did you mean 'scheduler'?"]),
+        ('[claim]\nmetric = "jain"', ["x.toml:14: claim: expected a list", "write [[claim]]"]),
         ('[matrix]\n"workload.rww" = [1]', ["x.toml:15: matrix.workload.rww", "mean 'rw'?"]),
         ('[matrix]\n"run.repeats" = [1]', ["x.toml:15: matrix.run.repeats: unknown field"]),
         ('[matrix]\n"tenant.c.weight" = [1]', ["x.toml:15: matrix.tenant.c.weight", "'c'"]),
@@ -321,7 +324,7 @@ def test_a_wrong_table_is_named_with_its_place(more: str, facts: list[str]) -> N
     [
         ('metric = "jane"', ["x.toml:17: claim[0].metric: unknown metric 'jane'", "'jain'"]),
         ('metric = "share"', ["metric 'share' needs a tenant, as in share.NAME"]),
-        ('metric = "share.c"', ["no tenant is called 'c'"]),
+        ('metric = "share.c"', ["no tenant is called 'c'; allowed: a, b"]),
         ('metric = "jain"\nwhere = { shed = 1 }', ["x.toml:18: claim[0].where.shed", "scheduler"]),
         (
             'metric = "jain"\nwhere = { scheduler = "none" }',

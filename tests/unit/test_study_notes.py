@@ -268,3 +268,17 @@ def test_many_who_did_nothing_are_one_line() -> None:
     )
     (note,) = idle([many])
     assert note.startswith("t0, t1, t2 and 97 more did nothing in the measured time under none")
+
+
+def test_a_tunable_that_resembles_another_is_named() -> None:
+    for scheduler, name in (("bfq", "slice_idl"), ("isoblk", "mine")):
+        assert notes([run_spec(scheduler, options={"iosched": {name: 1}})]) == []
+    assert notes([run_spec("isoblk", options={"iosched": {"maxloss": 5}})] * 2) == [
+        "isoblk has no tunable maxloss; did you mean 'max_loss'?"
+    ]
+
+
+@pytest.mark.parametrize(("off_ns", "said"), [(SECOND - 1, False), (SECOND, True)])
+def test_a_pause_longer_than_the_run_is_named(off_ns: int, said: bool) -> None:
+    found = notes([run_spec(tenants=(tenant("a", on_ns=MS, off_ns=off_ns),))])
+    assert [note.partition(":")[0] for note in found] == ["a"] * said

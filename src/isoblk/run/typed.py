@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from isoblk.run.field import Field, FieldError, suggest
+from isoblk.run.field import Field, FieldError, dotted, suggest
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
@@ -84,7 +84,12 @@ def _explain(message: str, kind: type[msgspec.Struct]) -> FieldError:
     if expected := _EXPECTED.match(cause):
         wanted = " or ".join(_WORDS.get(w, w) for w in _sorted(expected["wanted"].split(" | ")))
         got = _WORDS.get(expected["got"], expected["got"])
-        return FieldError(field, f"expected {wanted}, got {got}")
+        entries = (expected["wanted"], expected["got"]) == ("array", "object")
+        return FieldError(
+            field,
+            f"expected {wanted}, got {got}",
+            next=f"write [[{dotted(field)}]]" if entries else "",
+        )
     return FieldError(field, cause[:1].lower() + cause[1:])
 
 

@@ -3,11 +3,12 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import UNSET
 
 from isoblk.layers.registry import size_of
+from isoblk.metrics.base import PER_TENANT
 from isoblk.metrics.registry import NAMES, places, split_metric
 from isoblk.metrics.shares import RATIO
 from isoblk.programs.registry import program_of
@@ -195,11 +196,15 @@ def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> Non
             split_metric(claim.metric, names)
         except ValueError as error:
             raise FieldError(
-                (*field, "metric"), str(error), next=suggest(claim.metric, NAMES)
+                (*field, "metric"), str(error), next=_suggest_metric(claim.metric, names)
             ) from None
         _check_why(claim, field, names)
         if strangers := [name for name in claim.among if name not in names]:
-            raise FieldError((*field, "among"), f"no tenant is called {strangers[0]!r}")
+            raise FieldError(
+                (*field, "among"),
+                f"no tenant is called {strangers[0]!r}",
+                next=suggest(strangers[0], names),
+            )
     if claim.among and claim.metric != RATIO:
         raise FieldError(
             (*field, "among"), f"has no meaning with {claim.metric}", next=f"use {RATIO}"
@@ -212,6 +217,16 @@ def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> Non
         raise FieldError((*field, "tolerance"), f"{claim.tolerance} is negative or not finite")
     if claim.tolerance and claim.op != "~":
         raise FieldError((*field, "tolerance"), f"has no meaning with {claim.op!r}", next='use "~"')
+
+
+def _suggest_metric(metric: str, tenants: Collection[str]) -> str:
+    """Return a replacement for an unknown metric, or for the unknown tenant of a known one."""
+    name, _, tenant = metric.partition(".")
+    return (
+        suggest(tenant, tenants)
+        if tenant and name + PER_TENANT in NAMES
+        else suggest(metric, NAMES)
+    )
 
 
 def _check_schedulers(study: Study, field: Field, claim: ClaimEntry) -> None:
@@ -252,7 +267,7 @@ def _check_why(claim: ClaimEntry, field: Field, names: Sequence[str]) -> None:
             split_metric(metric, names)
         except ValueError as error:
             raise FieldError(
-                (*field, "why"), f"{{{metric}}}: {error}", next=suggest(metric, NAMES)
+                (*field, "why"), f"{{{metric}}}: {error}", next=_suggest_metric(metric, names)
             ) from None
         if of_other and not claim.than:
             raise FieldError(

@@ -20,6 +20,9 @@ from isoblk.study.text import Source
 _PROSE = frozenset({"description", "source", "text", "title", "why"})
 _LAYOUT = str.maketrans("", "", "\n\t")
 _TOML_PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
+# Beginnings of tomllib's messages for text without quotes.
+_UNQUOTED = ("Invalid value", "Expected newline")
+_QUOTES = 'put text in quotes, as "4k"'
 
 
 def load_study(path: Path) -> tuple[Study, str]:
@@ -85,7 +88,11 @@ def _syntax_error(message: str, text: str, name: str) -> UserError:
     if place is not None:
         message = message[: place.start()]
         line = int(place["line"] or line)
-    return UserError(f"not TOML: {message[:1].lower()}{message[1:]}", where=f"{name}:{line}")
+    return UserError(
+        f"not TOML: {message[:1].lower()}{message[1:]}",
+        where=f"{name}:{line}",
+        next=_QUOTES if message.startswith(_UNQUOTED) else "",
+    )
 
 
 def _join_keys(document: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 """Notes on a study for its author before the runs, and for the reader of its report."""
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 from isoblk.layers.registry import layers_of
 from isoblk.programs.registry import program_of
@@ -9,6 +10,7 @@ from isoblk.run.record import RunRecord, TenantResult
 from isoblk.run.spans import length, spans
 from isoblk.run.spec import RunSpec, Tenant, VdiskDevice, Workload, schedulers_of
 from isoblk.run.units import format_time
+from isoblk.schedulers.own import OwnElevator
 from isoblk.schedulers.registry import kind_of
 from isoblk.study.capability import too_much
 from isoblk.study.point import NR_REQUESTS
@@ -33,8 +35,9 @@ def notes(specs: Iterable[RunSpec]) -> list[str]:
 
     One line if a run divides its scheduler tags among too many groups; one with the stand-ins; one
     for each trace that ends before its run, or whose times, at its replay speed, no disk has; one
-    for each tenant with a higher rate than the disk can do; and one if data are read that were
-    never written.
+    for each tenant with a higher rate than the disk can do; one if data are read that were never
+    written; one for each tunable that resembles another; and one for each tenant whose pause lasts
+    longer than its run.
 
     Args:
         specs: the study's runs; the line on tags is about the one that needs most.
@@ -42,7 +45,7 @@ def notes(specs: Iterable[RunSpec]) -> list[str]:
     specs = list(specs)
     return [
         *(*_tags(specs), *_stand_ins(specs), *_traces(specs), *_doubts(specs)),
-        *(*_rates(specs), *_empty(specs)),
+        *(*_rates(specs), *_empty(specs), *_tunables(specs), *_pauses(specs)),
     ]
 
 
@@ -178,6 +181,42 @@ def _empty(specs: list[RunSpec]) -> list[str]:
     return [
         f"{few(list(readers))} {reads} from an empty drive, which touches none of its dies; for"
         ' one in use remove fresh = true, or set flash = { precondition = "random" }, in [device]'
+    ]
+
+
+def _tunables(specs: list[RunSpec]) -> list[str]:
+    """Return a note for each unknown tunable of isoblk's schedulers that resembles a known one.
+
+    It is not an error: `isoblk run --sources` may build a scheduler that has it.
+    """
+    found = {}
+    for spec in specs:
+        for scheduler in schedulers_of(spec):
+            kind = kind_of(scheduler)
+            if not isinstance(kind, OwnElevator):
+                continue
+            known = {*(kind.tunables or {}), *kind.tunable_words}
+            for name in scheduler.iosched.keys() - known:
+                if near := get_close_matches(name, known, n=1):
+                    found[kind.name, name] = near[0]
+    return [
+        f"{scheduler} has no tunable {name}; did you mean {near!r}?"
+        for (scheduler, name), near in sorted(found.items())
+    ]
+
+
+def _pauses(specs: list[RunSpec]) -> list[str]:
+    found = {
+        tenant.name: (tenant.workload.off_ns, spec.warmup_ns + spec.runtime_ns)
+        for spec in specs
+        if spec.kind == "share"
+        for tenant in spec.tenants
+        if tenant.workload.off_ns >= spec.warmup_ns + spec.runtime_ns
+    }
+    return [
+        f"{name}: its pause (off) of {format_time(off_ns)} is as long as the run of"
+        f" {format_time(end_ns)} or longer; a number without a unit is in seconds"
+        for name, (off_ns, end_ns) in found.items()
     ]
 
 

@@ -4,6 +4,7 @@
 import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -217,7 +218,12 @@ def _targets(study: Study, key: str) -> list[Field]:  # noqa: PLR0912
     elif key in _PLAIN_KEYS:
         fields = [tuple(key.split("."))]
     if not fields:
-        raise FieldError(("matrix", key), "is not a field of a run", next=_MATRIX_EXAMPLES)
+        near = get_close_matches(key, _PLAIN_KEYS, n=1)
+        raise FieldError(
+            ("matrix", key),
+            "is not a field of a run",
+            next=f"did you mean {near[0]!r}?" if near else _MATRIX_EXAMPLES,
+        )
     return fields
 
 
