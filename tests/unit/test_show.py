@@ -264,6 +264,7 @@ def test_only_keeps_the_claims_that_speak_of_what_is_shown(
     ("arguments", "told"),
     [
         (["nowhere"], "not a result directory"),
+        (["B"], "did you mean results/B?"),
         (["empty"], "not a result directory"),
         (["file"], "not a result directory"),
         (["damaged"], "damaged: "),
@@ -283,6 +284,7 @@ def test_wrong_input_is_said_in_one_line(
     told: str,
 ) -> None:
     resultgen.weights_study(tmp_path / "A")
+    resultgen.weights_study(tmp_path / "results/B")
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
     (tmp_path / "damaged").mkdir()

@@ -126,10 +126,13 @@ def read_results(results: Path) -> ResultSet:
     try:
         record = _decode(path, StudyRecord)
     except (FileNotFoundError, NotADirectoryError):
+        usual = Path("results") / results
         raise UserError(
             "not a result directory (no study.json)",
             where=str(results),
-            next="see: isoblk run STUDY",
+            next=f"did you mean {usual}?"
+            if (usual / "study.json").exists()
+            else "isoblk show lists those in results/",
         ) from None
     if wrong := wrong_in_study(record):
         raise _damaged(path, wrong)
