@@ -196,7 +196,7 @@ def test_the_worst_comes_first_in_twenty_lines(
     assert verdicts == ["worse"] * verdicts.count("worse") + ["better"] * verdicts.count("better")
     assert verdicts.count("worse") >= 15
     assert printed.startswith(f"A: {a}"[:20])
-    assert printed.index("Figures of the others") < printed.index(" change ")
+    assert printed.index("Figures of points that differ") < printed.index(" change ")
     assert "The inputs are the same" in printed
     assert "p < 0.001" in printed
     assert "more: --all; --metric NAME and --only KEY=VALUE choose" in printed

@@ -155,7 +155,7 @@ def _tally(result: Comparison) -> list[str]:
     lines = [f"{len(result.points)} {of} in both, {identical} of them identical."]
     if every:
         figures = ", ".join(f"{count} {what}" for what, count in counts.items())
-        lines.append(f"Figures of the others: {figures}.")
+        lines.append(f"Figures of points that differ: {figures}.")
     return lines
 
 
