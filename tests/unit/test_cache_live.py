@@ -3,6 +3,7 @@
 interrupted, and wherever: the device is then not suspended, and the cache as it was, or gone if it
 was to go."""
 
+import dataclasses
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -53,6 +54,16 @@ def test_a_cache_in_use_is_not_deleted(mapper: FakeMapper) -> None:
     with pytest.raises(UserError, match="fast: is in use; unmount it"):
         live.delete("fast", mapper, sleep=no_wait)
     assert not any(one.startswith("message") for one in mapper.asked)
+
+
+def test_a_lost_ssd_with_dirty_blocks_has_a_next_step(
+    mapper: FakeMapper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_cache(mapper, dirty=7)
+    find = live.find
+    monkeypatch.setattr(live, "find", lambda *one: dataclasses.replace(find(*one), lost=True))
+    with pytest.raises(RunError, match=r"lost; 7 dirty blocks are on it; see docs/guides/cache"):
+        live.delete("fast", mapper, sleep=no_wait)
 
 
 FORMER = "0 1048576 linear 8:16 0\n1048576 1048576 linear 8:48 2048"
