@@ -85,7 +85,8 @@ MEANINGS: Final[dict[str, str]] = {
     "valid points": "Points of the study's matrix all of whose runs are valid.",
     "weight": "The tenant's weight.",
     "share, %": "The tenant's share of all bytes in the measured time.",
-    "ideal, %": "Its weighted max-min fair share: by weight, no tenant above its rate alone.",
+    "ideal, %": "Its weighted max-min fair share: by weight among the tenants at work, none above"
+    " its rate alone.",
     "by weight, %": "Its share by weight alone, even if it cannot use it.",
     "error": "|share / ideal - 1|.",
     "slowdown": "Its rate alone on the disk over its rate here.",
