@@ -60,7 +60,7 @@ def test_a_lost_ssd_with_dirty_blocks_has_a_next_step(
     mapper: FakeMapper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_cache(mapper, dirty=7)
-    find = live.find
+    find = manage.find
     monkeypatch.setattr(live, "find", lambda *one: dataclasses.replace(find(*one), lost=True))
     with pytest.raises(RunError, match=r"lost; 7 dirty blocks are on it; see docs/guides/cache"):
         live.delete("fast", mapper, sleep=no_wait)

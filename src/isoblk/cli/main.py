@@ -49,6 +49,15 @@ _EXTRAS: Final = {"optuna": "hunt", "tomli_w": "hunt"}
 # Commands of the package of host tools; all other commands need the lab.
 WITHOUT_LAB: Final = ("kernel", "cache", "weights", "disk")
 
+# Messages of pydantic, which checks options, and replacements.
+_MESSAGES: Final = {
+    "Input should be a valid integer.*": "not a whole number",
+    "Input should be a valid number.*": "not a number",
+    "Input should be greater than or equal to ": "less than ",
+    "Input should be less than or equal to ": "more than ",
+    "Value error, ": "",
+}
+
 app = typer.Typer(
     help="Divide one fast disk among containers by weight, and measure the result.",
     epilog=examples(
@@ -189,4 +198,9 @@ def _usage_error(error: TyperException) -> UserError:
     # The error of an option without a value has no context.
     first = [word for word in sys.argv[1:2] if word in COMMANDS]
     command = context.command_path if context else " ".join(("isoblk", *first))
-    return UserError(error.format_message().rstrip("."), next=f"see: {command} --help")
+    message = error.format_message().rstrip(".")
+    for pydantic, own in _MESSAGES.items():
+        message = re.sub(pydantic, own, message)
+    if command == "isoblk weights" and message.startswith("No such command"):
+        return UserError(message, next="for one disk: isoblk weights --disk NAME")
+    return UserError(message, next=f"see: {command} --help")
