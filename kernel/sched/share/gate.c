@@ -522,7 +522,6 @@ void isoblk_gate_count_tag(struct isoblk_gq *gq)
 
 	gq = isoblk_tags_gq(gq);
 	allocated = atomic_inc_return(&gq->allocated);
-	atomic_inc(&gq->hq->allocated);
 	/*
 	 * The worker may run on a CPU of another hardware queue than the one where its bio was
 	 * held: end the transit there, where the bio is counted.
@@ -535,6 +534,7 @@ void isoblk_gate_count_tag(struct isoblk_gq *gq)
 	/* No barrier: a waiter missed here is admitted when a request is freed. */
 	if (isoblk_gate_has_room(gq))
 		isoblk_gate_lock_and_admit(gq);
+	atomic_inc(&gq->hq->allocated);
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_count_tag);
 
