@@ -35,14 +35,19 @@ class FieldError(UserError):
         super().__init__(cause, where=dotted(field), next=next)
 
 
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the name of `known` that `word` resembles most; "" if it resembles none."""
+    return next(iter(get_close_matches(word, list(known), n=1)), "")
+
+
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return a replacement for `word`: the nearest of `known`, and all of them if they are few."""
     names = sorted(known)
     allowed = "allowed: " + ", ".join(names)
-    near = get_close_matches(word, names, n=1)
+    near = nearest(word, names)
     if not near:
         return allowed
-    question = f"did you mean {near[0]!r}?"
+    question = f"did you mean {near!r}?"
     return f"{question} {allowed}" if len(names) <= _FEW else question
 
 

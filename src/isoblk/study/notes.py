@@ -2,10 +2,10 @@
 """Notes on a study for its author before the runs, and for the reader of its report."""
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 from isoblk.layers.registry import layers_of
 from isoblk.programs.registry import program_of
+from isoblk.run.field import nearest
 from isoblk.run.record import RunRecord, TenantResult
 from isoblk.run.spans import length, spans
 from isoblk.run.spec import RunSpec, Tenant, VdiskDevice, Workload, schedulers_of
@@ -197,8 +197,8 @@ def _tunables(specs: list[RunSpec]) -> list[str]:
                 continue
             known = {*(kind.tunables or {}), *kind.tunable_words}
             for name in scheduler.iosched.keys() - known:
-                if near := get_close_matches(name, known, n=1):
-                    found[kind.name, name] = near[0]
+                if near := nearest(name, known):
+                    found[kind.name, name] = near
     return [
         f"{scheduler} has no tunable {name}; did you mean {near!r}?"
         for (scheduler, name), near in sorted(found.items())

@@ -4,7 +4,6 @@
 import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ from isoblk.errors import UserError
 from isoblk.layers.registry import LAYERS, NO_STACK, size_of
 from isoblk.run import limits
 from isoblk.run.extent import usable_bytes
-from isoblk.run.field import Field, FieldError, suggest
+from isoblk.run.field import Field, FieldError, nearest, suggest
 from isoblk.run.load import LOAD_OPTIONS
 from isoblk.run.seeds import pass_seed, tenant_seed
 from isoblk.run.shares import effective_shares, parent_of
@@ -218,11 +217,11 @@ def _targets(study: Study, key: str) -> list[Field]:  # noqa: PLR0912
     elif key in _PLAIN_KEYS:
         fields = [tuple(key.split("."))]
     if not fields:
-        near = get_close_matches(key, _PLAIN_KEYS, n=1)
+        near = nearest(key, _PLAIN_KEYS)
         raise FieldError(
             ("matrix", key),
             "is not a field of a run",
-            next=f"did you mean {near[0]!r}?" if near else _MATRIX_EXAMPLES,
+            next=f"did you mean {near!r}?" if near else _MATRIX_EXAMPLES,
         )
     return fields
 

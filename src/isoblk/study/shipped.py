@@ -2,11 +2,11 @@
 """The studies that come with isoblk, and the lookup of a study's name on the command line."""
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from isoblk import paths, toml
 from isoblk.errors import UserError, printable
+from isoblk.run.field import nearest
 
 _SUFFIX = ".toml"
 
@@ -62,13 +62,13 @@ def choose(given: Path) -> Chosen:
     if ours:
         beside = f", not the directory {name}" if given.is_dir() else ""
         return Chosen(_file(name), f"study {_file(name)}, which comes with isoblk{beside}")
-    near = get_close_matches(name, names(), n=1)
+    near = nearest(name, names())
     raise UserError(
         "is a directory, not a study"
         if given.is_dir()
         else "neither a file, nor a study that comes with isoblk",
         where=printable(name),
-        next=f"did you mean {near[0]}?" if near else "name a TOML file; see: isoblk study list",
+        next=f"did you mean {near}?" if near else "name a TOML file; see: isoblk study list",
     )
 
 
