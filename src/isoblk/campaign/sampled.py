@@ -71,7 +71,7 @@ def parse_samples(text: str, start_ns: int, files: Sequence[str]) -> Samples:
     return Samples(times, [parse_read_back("\n".join(line), files) for line in lines])
 
 
-def since_first(charges: Sequence[IoStat], who: str) -> list[IoStat]:
+def since_first(charges: Sequence[IoStat], tenant: str) -> list[IoStat]:
     """Return the charges to an existing cgroup since the first sample.
 
     Raises:
@@ -81,7 +81,7 @@ def since_first(charges: Sequence[IoStat], who: str) -> list[IoStat]:
     since = [{name: one[name] - values[0][name] for name in one} for one in values]
     for before, after in pairwise(since):
         if any(after[name] < before[name] for name in after):
-            raise RunError(f"{who}: its cgroup was removed during the run")
+            raise RunError(f"{tenant}: its cgroup was removed during the run")
     return [IoStat(**one) for one in since]
 
 

@@ -209,7 +209,7 @@ def pc(kernel: Kernel, memory_mib: int, parameters: Sequence[str]) -> list[str]:
 
 def share(tag: str, path: str) -> list[str]:
     """Return the arguments that give the guest a directory of the host over 9p."""
-    # "none": files belong to the user who runs QEMU, who need not be root.
+    # "none": files belong to the user of the QEMU process, which need not run as root.
     return [
         *("-fsdev", f"local,id={tag},security_model=none,path={path}"),
         *("-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"),

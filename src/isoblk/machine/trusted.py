@@ -33,8 +33,8 @@ def make_directory(directory: Path) -> None:
 
 
 def refuse_shared_results(directory: Path) -> None:
-    """Check that no other user can change what root executes in a directory of runs. The user who
-    became root by sudo is trusted.
+    """Check that no other user can change what root executes in a directory of runs. The user
+    of sudo (SUDO_UID) is trusted.
 
     Args:
         directory: an absolute path.
@@ -100,7 +100,7 @@ def refuse_foreign(
     """
     if found.st_uid not in (0, os.geteuid(), *also):
         raise UserError(
-            f"belongs to user {found.st_uid}, who could make isoblk change anything",
+            f"belongs to user {found.st_uid}; its contents could make isoblk change anything",
             where=str(path),
             next=elsewhere,
         )
