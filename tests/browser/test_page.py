@@ -234,7 +234,7 @@ def test_a_head_explains_itself_to_pointer_keyboard_and_reader(
         assert tip.is_hidden()
         word = page.locator(".choices a.word").first
         word.hover()
-        assert "furthest off" in tip.inner_text()
+        assert "largest |share / ideal - 1|" in tip.inner_text()
         # A finger has neither: it taps, and the page stays where it is.
         page.mouse.move(0, 0)
         tip.wait_for(state="hidden")
