@@ -17,7 +17,6 @@ from typing import Any
 from mkdocs.structure.files import File, Files, InclusionLevel
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCS = ROOT / "docs"
 RESULTS = ROOT / "results"
 # Files outside docs/ that are pages of the site, and where. README.md says what the home says.
 PAGES = {
@@ -114,34 +113,6 @@ def _reports_of(page: str, text: str) -> str:
             f"    Not made yet, [see how]({up}reports/index.md): " + ", ".join(absent) + "."
         )
     return "\n".join(lines) + "\n"
-
-
-def on_config(config: Any) -> None:
-    """Replace each `folder/*.md` of the navigation by the pages there that are not named."""
-    named: set[str] = set()
-
-    def note(item: Any) -> None:
-        if isinstance(item, str):
-            named.add(item)
-        else:
-            for one in item.values() if isinstance(item, dict) else item:
-                note(one)
-
-    def expand(item: Any) -> Any:
-        if isinstance(item, dict):
-            return {key: expand(value) for key, value in item.items()}
-        if isinstance(item, list):
-            return [new for one in item for new in _expanded(one)]
-        return item
-
-    def _expanded(one: Any) -> list[Any]:
-        if isinstance(one, str) and "*" in one:
-            pages = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob(one))
-            return [page for page in pages if page not in named]
-        return [expand(one)]
-
-    note(config.nav)
-    config.nav = expand(config.nav)
 
 
 def on_files(files: Files, config: Any) -> Files:
