@@ -264,6 +264,21 @@ def test_who_comes_back_to_tags_that_are_lent_leaves_some_for_a_light_tenant(
     assert _p99(run, "light") <= 5 * MS
 
 
+@pytest.mark.parametrize("elevator", LIGHT)
+def test_a_light_reader_does_not_wait_for_a_tenant_that_comes(
+    default_bench: Bench, tmp_path: Path, elevator: str
+) -> None:
+    # What the reader has had alone is no lead over the tenant that comes.
+    comes = {"iodepth": 4, "on_ns": 400 * MS, "off_ns": 600 * MS}
+    tenants = [
+        tenant("light", rw="randread", rate_iops=1000, rate_process="poisson"),
+        tenant("comes", **LOAD | comes | {"randseed": 2}),
+    ]
+    device = load_device("p4500-1t")
+    run = _run(default_bench, tmp_path, elevator, tenants, device=device, runtime_ns=4000 * MS)
+    assert _p99(run, "light") <= MS // 2
+
+
 @pytest.mark.parametrize("size", [128 << 10, 1 << 20])
 def test_a_light_reader_waits_for_no_saturating_reader_or_writer(
     default_bench: Bench, tmp_path: Path, size: int

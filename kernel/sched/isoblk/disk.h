@@ -158,7 +158,7 @@ struct iso_device {
  * struct iso_clock - the disk's virtual time, and distances in it; any context
  */
 struct iso_clock {
-	u64 vnow;		/* virtual time of the group sent in order last, the latest */
+	u64 vnow;		/* that of the group sent in order last; see iso_catch_up() */
 	u64 behind;		/* the horizon, a virtual time: throttle.c */
 	u64 slack;		/* distance that they may be ahead of it */
 	u64 credit;		/* largest lag */

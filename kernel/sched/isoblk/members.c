@@ -24,6 +24,29 @@
 
 /* ---- in and out ------------------------------------------------------------ */
 
+/*
+ * The disk's virtual time is that of the active group furthest behind, or later. Boosted requests
+ * do not move it on: light groups alone would leave it behind all of them, and a group that joined
+ * there would be served until it had caught up.
+ */
+static void iso_catch_up(struct iso_disk *d)
+{
+	struct iso_group *g;
+	u64 least = 0, vtime;
+	bool any = false;
+
+	lockdep_assert_held(&d->disk.lock);
+
+	list_for_each_entry(g, &d->members.list, node) {
+		vtime = atomic64_read(&g->vtime);
+		if (!any || vtime_before(vtime, least))
+			least = vtime;
+		any = true;
+	}
+	if (any)
+		iso_advance_vnow(d, least);
+}
+
 /**
  * iso_join() - a group becomes active
  * @d: disk
@@ -41,6 +64,7 @@ void iso_join(struct iso_disk *d, struct iso_group *g, bool idle_class)
 		/* The root's requests are the machine's own. */
 		WRITE_ONCE(g->group->idle_class, idle_class && g->group->parent);
 		isoblk_group_activate(g->group);
+		iso_catch_up(d);
 		list_add_tail(&g->node, &d->members.list);
 		WRITE_ONCE(d->members.nr, d->members.nr + 1);
 		d->members.joins++;
@@ -137,7 +161,7 @@ void iso_find_idle(struct iso_disk *d, u64 now)
  * Bring a group's share up to date. Return true if its virtual time was lowered by so
  * much that its place is no longer right.
  */
-static bool iso_update_share_locked(struct iso_disk *d, struct iso_group *g)
+static bool iso_renew_share_locked(struct iso_disk *d, struct iso_group *g)
 {
 	u64 vtime = atomic64_read(&g->vtime), renewed;
 	u32 share;
@@ -171,7 +195,7 @@ void iso_end_idle_class(struct iso_disk *d, struct iso_group *g)
 	if (g->joined && g->group->idle_class) {
 		isoblk_group_end_idle_class(g->group);
 		/* What waits may be sent, as with iso_weight_changed(). */
-		if (iso_update_share_locked(d, g))
+		if (iso_renew_share_locked(d, g))
 			hrtimer_start(&d->timer, 0, HRTIMER_MODE_REL);
 	}
 	spin_unlock_irqrestore(&d->disk.lock, flags);
@@ -188,7 +212,7 @@ void iso_renew_share(struct iso_disk *d, struct iso_group *g)
 
 	spin_lock_irqsave(&d->disk.lock, flags);
 	if (g->joined)
-		iso_update_share_locked(d, g);
+		iso_renew_share_locked(d, g);
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 }
 
@@ -211,7 +235,7 @@ bool iso_update_shares(struct iso_disk *d)
 	if (d->members.shares_gen == d->disk.weights.gen)
 		return false;
 	list_for_each_entry(g, &d->members.list, node)
-		back |= iso_update_share_locked(d, g);
+		back |= iso_renew_share_locked(d, g);
 	d->members.shares_gen = d->disk.weights.gen;
 	return back;
 }

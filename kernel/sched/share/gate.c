@@ -534,6 +534,10 @@ void isoblk_gate_count_tag(struct isoblk_gq *gq)
 	/* No barrier: a waiter missed here is admitted when a request is freed. */
 	if (isoblk_gate_has_room(gq))
 		isoblk_gate_lock_and_admit(gq);
+	/*
+	 * Last: until then the waiters above may have this tag of the reserve. Counted first, it
+	 * costs small streams the requests into which theirs merge.
+	 */
 	atomic_inc(&gq->hq->allocated);
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_count_tag);
