@@ -5,11 +5,13 @@ the same number of reads."""
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from isoblk.campaign.execute import Bench
 from isoblk.kernel import Kernel
+from isoblk.lab import Lab
 from isoblk.machine import Ran
 from isoblk.run.tier import UML, Tier
 
@@ -29,6 +31,9 @@ class FakeMachine:
     plans: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     tier: Tier = UML
+
+    def stop(self) -> None:
+        """Nothing runs between two runs."""
 
     def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
         text = (directory / "plan.sh").read_text()
@@ -62,6 +67,10 @@ class FakeMachine:
             (directory / "processors-end").write_text("cpu  20 5 5 60 5 0 5 0 10 0\n")
         (directory / "console.log").write_text("booted\n")
         return Ran(0.1, 0.1)
+
+
+def fake_lab(machine: FakeMachine, jobs: int = 1) -> Lab:
+    return Lab(fake_bench(machine), {}, ThreadPoolExecutor(jobs))
 
 
 def fake_bench(machine: FakeMachine) -> Bench:

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`isoblk run --check-claims` ends with 1 unless every claim holds, and names those that do not."""
 
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from isoblk.cli import main, run
 from isoblk.errors import RunError
+from isoblk.lab import Lab, lab
 from isoblk.result.store import read_results
 from isoblk.run.spec import MatrixValue
 from isoblk.run.tier import SMP, UML, Tier
-from isoblk.study.expand import expand
 from isoblk.study.model import ClaimEntry
 
 from . import resultgen
-from .fakes import FakeMachine, fake_bench
+from .fakes import FakeMachine, fake_lab
 
 BFQ: dict[str, MatrixValue] = {"scheduler": "bfq"}
 
@@ -94,13 +94,10 @@ def test_the_command_ends_with_what_the_claims_say_and_shows_the_runs(
     status: int,
     told: str,
 ) -> None:
-    def fake(order: Any, *_: object) -> None:
-        machine = _Machine(tier=tier)
-        bench = fake_bench(machine)
-        makers = run._here(order, bench, machine, lambda _: None)  # type: ignore[arg-type]
-        run._campaign(order, expand(order.study), bench, makers)
-
-    monkeypatch.setattr(run, "_run_in_guests", fake)
+    fake = fake_lab(_Machine(tier=tier))
+    monkeypatch.setattr(run, "kernel_for", lambda tier, version, debug: fake.bench.kernel)
+    monkeypatch.setattr(Lab, "on", lambda kernel, tier, **options: nullcontext(fake))
+    monkeypatch.setattr(lab, "try_out", lambda bench, directory: None)
     monkeypatch.chdir(tmp_path)
     Path("s.toml").write_text(STUDY.format(least=least))
     monkeypatch.setattr("sys.argv", ["isoblk", "run", "s.toml", *options])

@@ -5,17 +5,15 @@ tenant makes 1,000 reads of 4 KiB in a second."""
 import json
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from isoblk import paths
-from isoblk.campaign.execute import Bench
-from isoblk.cli import device as cli_device
 from isoblk.cli import main as cli
-from tests.unit.fakes import FakeMachine, fake_bench
+from isoblk.lab import Lab
+from tests.unit.fakes import FakeMachine, fake_lab
 from tests.unit.fioresults import fio_document, fio_job
 
 PRESET = """
@@ -33,12 +31,8 @@ source = "the sheet, page 1"
 
 
 @pytest.fixture(autouse=True)
-def fake_lab(monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def bench(version: str) -> Iterator[Bench]:
-        yield fake_bench(FakeMachine())
-
-    monkeypatch.setattr(cli_device, "_bench", bench)
+def lab_without_guests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lab, "open", lambda **options: nullcontext(fake_lab(FakeMachine())))
 
 
 def status(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -183,11 +177,7 @@ def test_figures_of_one_load_are_of_one_run_and_stand_in_the_presets_order(
 ) -> None:
     machine = FakeMachine()
 
-    @contextmanager
-    def bench(version: str) -> Iterator[Bench]:
-        yield fake_bench(machine)
-
-    monkeypatch.setattr(cli_device, "_bench", bench)
+    monkeypatch.setattr(Lab, "open", lambda **options: nullcontext(fake_lab(machine)))
     path = Path(preset(tmp_path, 1000))
     beside = 'beside = { rw = "randread", bs = "64k" }\nfitted = false\n'
     one = path.read_text()

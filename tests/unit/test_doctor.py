@@ -151,5 +151,5 @@ def test_the_emulated_machines_need_a_pcs_kernel(monkeypatch: pytest.MonkeyPatch
     assert check.found.startswith("/usr/bin/qemu, no stock kernel")
     assert check.todo == "run: isoblk kernel build --stock --version 6.12"
     built = Kernel("key", "6.12.1", "source", "gcc", False, Path("/k"), arch="x86_64", stock=True)
-    monkeypatch.setattr(doctor, "pc_kernel", lambda version, debug: built)
+    monkeypatch.setattr(doctor, "kernel_for", lambda tier: built)
     assert doctor.check_qemu() == Check("qemu, icount", State.OK, "/usr/bin/qemu, Linux 6.12.1")

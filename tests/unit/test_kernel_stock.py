@@ -11,9 +11,11 @@ from typer.testing import CliRunner
 
 from isoblk import kernel
 from isoblk.cli import kernel as cli_kernel
-from isoblk.cli import run as cli_run
 from isoblk.errors import UserError
 from isoblk.kernel import Kernel, Silent, apt, stock, tools
+from isoblk.lab import lab
+from isoblk.lab.lab import kernel_for
+from isoblk.run.tier import QEMU
 from tests.unit.test_kernel_build import make_tree
 
 VERSION = "6.12.117-1~deb12u1"
@@ -247,13 +249,13 @@ def test_the_qemu_machine_prefers_the_stock_kernel(monkeypatch: pytest.MonkeyPat
             raise UserError("no stock kernel")
         return theirs
 
-    monkeypatch.setattr(cli_run, "find", find)
+    monkeypatch.setattr(lab, "find", find)
     monkeypatch.setattr(stock, "find", find_stock)
-    assert cli_run.pc_kernel("6.12", debug=False) == theirs
+    assert kernel_for(QEMU, "6.12") == theirs
     ready.remove(theirs)
-    assert cli_run.pc_kernel("6.12", debug=False) == own
+    assert kernel_for(QEMU, "6.12") == own
     ready.remove(own)
     with pytest.raises(UserError, match="no stock kernel"):
-        cli_run.pc_kernel("6.12", debug=False)
+        kernel_for(QEMU, "6.12")
     with pytest.raises(UserError, match="no own kernel"):
-        cli_run.pc_kernel("6.12", debug=True)
+        kernel_for(QEMU, "6.12", debug=True)

@@ -2,10 +2,8 @@
 """Measure a version's value of a metric: run the study on it, and analyse the runs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,14 +12,11 @@ from isoblk.analysis.metrics import PointView, analyse
 from isoblk.analysis.only import matching
 from isoblk.bisect.candidate import Built, not_built
 from isoblk.bisect.threshold import worst
-from isoblk.campaign.execute import Bench, here, make_bench
 from isoblk.campaign.installed import find_programs
 from isoblk.campaign.others import others_wanted
-from isoblk.campaign.study import run_study
-from isoblk.campaign.trial import try_out
 from isoblk.errors import RunError, UserError
-from isoblk.kernel import Progress, host_library
-from isoblk.machine.uml import Uml
+from isoblk.kernel import Progress
+from isoblk.lab.lab import Lab
 from isoblk.metrics.registry import split_metric
 from isoblk.metrics.stats import Estimate, estimate
 from isoblk.plan.plan import check_queues
@@ -119,8 +114,8 @@ def ask(
 
 
 @contextmanager
-def bench_of(question: Question, built: Built, progress: Progress) -> Iterator[Bench]:
-    """Make a bench of a candidate's kernel and modules.
+def lab_of(question: Question, built: Built, progress: Progress) -> Iterator[Lab]:
+    """Open a lab on a candidate's kernel and modules.
 
     Args:
         question: the measurement to make.
@@ -131,42 +126,34 @@ def bench_of(question: Question, built: Built, progress: Progress) -> Iterator[B
         NotBuiltError: the modules do not compile for it.
         UserError: this machine lacks a program or file.
     """
-    with not_built():
-        library = host_library(built.kernel)
-        machine = Uml(built.kernel, library, time_limit_s=question.time_limit_s)
-        bench = make_bench(machine, built.kernel, None, built.schedulers, progress)
-    try:
-        yield bench
-    finally:
-        machine.stop()
+    with ExitStack() as stack:
+        with not_built():
+            lab = stack.enter_context(
+                Lab.on(
+                    built.kernel,
+                    jobs=question.jobs,
+                    time_limit_s=question.time_limit_s,
+                    sources=built.schedulers,
+                    progress=progress,
+                )
+            )
+        yield lab
 
 
-def measure(question: Question, bench: Bench, on_end: Callable[[], None]) -> Value:
+def measure(question: Question, lab: Lab, on_end: Callable[[], None]) -> Value:
     """Make the missing runs, and analyse all.
 
     Args:
         question: the measurement to make.
-        bench: kernel and machine.
+        lab: makes them.
         on_end: called after each run.
 
     Raises:
         RunError: runs failed, are invalid, or lack the metric.
         UserError: the results cannot be written, or this machine cannot run guests.
     """
-    home = question.results / bench.modules_key
-    executor = ThreadPoolExecutor(question.jobs)
-    try:
-        record = run_study(
-            question.expansion,
-            question.source,
-            bench,
-            home,
-            here(executor, bench, home),
-            lambda index, run: on_end(),
-            partial(try_out, bench),
-        )
-    finally:
-        executor.shutdown(cancel_futures=True)
+    home = question.results / lab.bench.modules_key
+    record = lab.make(question.expansion, question.source, home, lambda index, run: on_end())
     if failures := [run.failure for run in record.runs if run.failure]:
         raise RunError(f"{len(failures)} of {len(record.runs)} runs failed; {failures[0]}")
     found, point = _worst(question, home)

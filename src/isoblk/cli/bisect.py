@@ -15,7 +15,7 @@ from rich.text import Text
 
 from isoblk.bisect.candidate import Range
 from isoblk.bisect.commits import KernelCommits, OwnCommits
-from isoblk.bisect.measure import Question, Value, ask, bench_of, measure
+from isoblk.bisect.measure import Question, Value, ask, lab_of, measure
 from isoblk.bisect.session import Outcome, Session, Tried, announce, sentence
 from isoblk.bisect.threshold import parse, text_of
 from isoblk.bisect.versions import KernelVersions, available
@@ -185,12 +185,12 @@ def _search(range_: Range, question: Question, asked: float | None) -> Outcome:
         with (
             building() as bar,
             range_.built(name, _Brief(bar)) as built,
-            bench_of(question, built, _Brief(bar)) as bench,
+            lab_of(question, built, _Brief(bar)) as lab,
         ):
             ready = time.monotonic()
             runs = len(question.expansion.runs)
             bar.stage(printable(f"measuring {range_.candidate(name).name}"), runs)
-            value = measure(question, bench, bar.step)
+            value = measure(question, lab, bar.step)
             bar.finish()
             return value, ready - begun, time.monotonic() - ready
 

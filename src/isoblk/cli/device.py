@@ -3,7 +3,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from isoblk.campaign.execute import Bench, make_bench
 from isoblk.cli.help import examples
 from isoblk.cli.options import Force, Jobs
 from isoblk.cli.progress import progress_bar
@@ -25,9 +23,9 @@ from isoblk.device.measure import Measured, measure
 from isoblk.device.text import figure
 from isoblk.errors import RunError, UserError, printable
 from isoblk.files import new_file
-from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
+from isoblk.kernel import DEFAULT_VERSION
+from isoblk.lab.lab import Lab
 from isoblk.machine.iocost_hwdb import FIGURES, Database, databases, read_hwdb
-from isoblk.machine.uml import Uml
 from isoblk.study.model import ExpectEntry
 from isoblk.study.presets import load_device, load_preset, preset_names
 
@@ -133,12 +131,11 @@ def check(
     devices = {name: load_device(name) for name in figures}
     total = sum(map(len, figures.values()))
     with (
-        _bench(kernel) as bench,
-        ThreadPoolExecutor(max_workers=jobs) as executor,
+        Lab.open(version=kernel, jobs=jobs, time_limit_s=_TIME_LIMIT_S) as lab,
         _progress(total) as advance,
     ):
         measured = {
-            name: measure(devices[name], expect, bench, executor, advance)
+            name: measure(devices[name], expect, lab.bench, lab.executor, advance)
             for name, expect in figures.items()
         }
     if as_json:
@@ -272,12 +269,14 @@ def _fit(expect: list[ExpectEntry], rounds: int, jobs: int, kernel: str) -> Fit:
     """Return the device that comes nearest to the figures."""
     device = estimate(expect)
     with (
-        _bench(kernel) as bench,
-        ThreadPoolExecutor(max_workers=jobs) as executor,
+        Lab.open(version=kernel, jobs=jobs, time_limit_s=_TIME_LIMIT_S) as lab,
         _progress(len(expect) * (rounds + 1)) as advance,
     ):
         return refine(
-            device, expect, lambda one: measure(one, expect, bench, executor, advance), rounds
+            device,
+            expect,
+            lambda one: measure(one, expect, lab.bench, lab.executor, advance),
+            rounds,
         )
 
 
@@ -301,17 +300,6 @@ def _record(name: str, one: Measured) -> dict[str, object]:
         "allowed": one.allowed,
         "ok": one.ok,
     }
-
-
-@contextmanager
-def _bench(version: str) -> Iterator[Bench]:
-    kernel = find(version)
-    with hold(kernel):
-        machine = Uml(kernel, host_library(kernel), time_limit_s=_TIME_LIMIT_S)
-        try:
-            yield make_bench(machine, kernel)
-        finally:
-            machine.stop()
 
 
 @contextmanager

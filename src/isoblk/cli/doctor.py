@@ -19,19 +19,18 @@ from rich.text import Text
 from isoblk import kernel
 from isoblk.caches.registry import CACHES
 from isoblk.campaign import trial
-from isoblk.campaign.execute import make_bench
 from isoblk.cli.help import examples
-from isoblk.cli.run import pc_kernel
 from isoblk.console import new_console
 from isoblk.errors import IsoblkError, UserError
 from isoblk.kernel import tools
 from isoblk.kernel.store import require_one_word
+from isoblk.lab.lab import Lab, kernel_for
 from isoblk.machine import qemu
-from isoblk.machine.uml import SHARED_MEMORY, Uml, memory_mib, shared_memory_problem
+from isoblk.machine.uml import SHARED_MEMORY, memory_mib, shared_memory_problem
 from isoblk.paths import cache_dir
 from isoblk.programs import ycsb_jars
 from isoblk.programs.registry import PROGRAMS
-from isoblk.run.tier import UML
+from isoblk.run.tier import QEMU, UML
 
 # Space for one kernel: 0.3 GB package, 0.7 GB unpacked source, 0.15 GB of build.
 _CACHE_BYTES = 1_200_000_000
@@ -295,9 +294,8 @@ def check_guest() -> Check:
     if kernel.ready_modules(chosen) is None:
         return Check(name, State.OPTIONAL, "not tried: the modules are not built yet", command)
     try:
-        with kernel.hold(chosen):
-            machine = Uml(chosen, kernel.host_library(chosen), time_limit_s=_GUEST_LIMIT_S)
-            ran = trial.try_out(make_bench(machine, chosen))
+        with Lab.on(chosen, time_limit_s=_GUEST_LIMIT_S) as lab:
+            ran = trial.try_out(lab.bench)
     except IsoblkError as error:
         todo = error.next or "run isoblk doctor outside of any container to compare"
         return Check(name, State.MISSING, error.cause, todo)
@@ -399,7 +397,7 @@ def check_qemu() -> Check:
             tools.install_command([package for _, package in absent]),
         )
     try:
-        chosen = pc_kernel(kernel.DEFAULT_VERSION, debug=False)
+        chosen = kernel_for(QEMU)
     except UserError as error:
         return Check(name, State.OPTIONAL, f"{qemu.program()}, {error.cause}", error.next)
     return Check(name, State.OK, f"{qemu.program()}, Linux {chosen.version}")

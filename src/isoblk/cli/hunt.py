@@ -4,8 +4,8 @@
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +14,7 @@ import msgspec
 import typer
 
 from isoblk.analysis.metrics import Analysis, analyse
-from isoblk.campaign.execute import Bench, Job, Submit, execute, here, make_bench
-from isoblk.campaign.study import run_study
-from isoblk.campaign.trial import try_out
+from isoblk.campaign.execute import Bench, Job, Submit, execute
 from isoblk.cli import on_cluster
 from isoblk.cli.help import examples
 from isoblk.cli.options import Debug, Jobs, TestedKernel
@@ -29,9 +27,8 @@ from isoblk.hunt.judge import TROUBLES, Judge, Once
 from isoblk.hunt.session import Find, Session, Spent
 from isoblk.hunt.space import Space, make_space
 from isoblk.hunt.spec import Budget, HuntSpec, load_hunt
-from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
-from isoblk.kernel.others import find_modules
-from isoblk.machine.uml import Uml
+from isoblk.kernel import DEFAULT_VERSION, host_library
+from isoblk.lab.lab import Lab
 from isoblk.paths import hunts_dir
 from isoblk.report.tables import plain_or_rich
 from isoblk.result.store import Run, read_results, run_dir
@@ -139,13 +136,21 @@ def hunt(
     )
     if on is not None:
         on_cluster.check(on, jobs, "uml")
-    chosen = find(kernel, debug)
-    with hold(chosen), _exclusive(order.results):
-        machine = Uml(chosen, host_library(chosen), time_limit_s=_TIME_LIMIT_S)
+    with ExitStack() as stack:
         with building() as progress:
-            modules = find_modules(chosen, module, progress) if module else {}
-            bench = make_bench(machine, chosen, modules, sources, progress)
-        _hunt(order, bench, modules, machine)
+            lab = stack.enter_context(
+                Lab.open(
+                    version=kernel,
+                    debug=debug,
+                    jobs=jobs,
+                    time_limit_s=_TIME_LIMIT_S,
+                    modules=module or [],
+                    sources=sources,
+                    progress=progress,
+                )
+            )
+        stack.enter_context(_exclusive(order.results))
+        _hunt(order, lab)
 
 
 @dataclass(frozen=True)
@@ -199,23 +204,22 @@ def _for(spec: HuntSpec, scheduler: str) -> HuntSpec:
     return msgspec.structs.replace(spec, objective=kept)
 
 
-def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -> None:
+def _hunt(order: _Order, lab: Lab) -> None:
     console = plain_or_rich()
     space = make_space(order.spec.space, order.spec.study, order.scheduler)
-    try_out(bench, order.results)
+    lab.prepare(order.results)
     written: dict[str, tuple[Find, Written, list[float | None]]] = {}
-    journal = Journal(order.results / f"{order.scheduler}.jsonl", _begun(order, bench))
-    # A thread for each candidate of a batch, which mostly waits, and one for each machine.
-    machines = ThreadPoolExecutor(order.jobs)
+    journal = Journal(order.results / f"{order.scheduler}.jsonl", _begun(order, lab.bench))
+    # A thread for each candidate of a batch, which mostly waits.
     threads = ThreadPoolExecutor(order.spec.round.batch)
     judge = Judge(
-        bench=bench,
+        bench=lab.bench,
         results=order.results,
-        submit=here(machines, bench, order.results),
-        again=_again(machines, bench, order.results / ".again"),
+        submit=lab.submit(order.results),
+        again=_again(lab, order.results / ".again"),
         objectives=order.spec.objective,
         constraints=order.spec.constraint,
-        modules=modules,
+        modules=lab.foreign,
     )
     with progress_bar(console, counted=False) as bar:
         task = bar.add_task(f"{order.spec.name}: {order.scheduler}", total=1.0)
@@ -233,9 +237,7 @@ def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -
 
         def on_find(one: Find) -> None:
             made = write(one, order.spec, space, order.scheduler)
-            elsewhere = _keep(
-                order, one, made, bench, lambda results: here(machines, bench, results)
-            )
+            elsewhere = _keep(order, one, made, lab)
             written[made.name] = (one, made, elsewhere)
             say(f"find: {made.name}: {made.title}")
 
@@ -260,8 +262,7 @@ def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -
             typer.echo("isoblk: interrupted; repeat the command to resume", err=True)
             raise typer.Exit(INTERRUPTED) from None
         finally:
-            machine.stop()
-            machines.shutdown(cancel_futures=True)
+            lab.stop()
             threads.shutdown(cancel_futures=True)
     spent = session.spent
     typer.echo(
@@ -315,29 +316,26 @@ def _begun(order: _Order, bench: Bench) -> Begun:
     )
 
 
-def _again(machines: Executor, bench: Bench, place: Path) -> Submit:
+def _again(lab: Lab, place: Path) -> Submit:
     """Return a function that submits a repeat of a run, in a directory of its own."""
 
     def make(job: Job) -> Run:
         own = place / job.id
         shutil.rmtree(own, ignore_errors=True)
         (own / "runs").mkdir(parents=True)
-        return execute(job, bench, own)
+        return execute(job, lab.bench, own)
 
-    return lambda job: machines.submit(make, job)
+    return lambda job: lab.executor.submit(make, job)
 
 
-def _keep(
-    order: _Order, one: Find, made: Written, bench: Bench, submit: Callable[[Path], Submit]
-) -> list[float | None]:
+def _keep(order: _Order, one: Find, made: Written, lab: Lab) -> list[float | None]:
     """Write a find's study, results, report and page; return its badness with other seeds.
 
     Args:
         order: options of the command.
         one: the find.
         made: its study.
-        bench: kernel and machine.
-        submit: returns, for a result directory, the function that submits runs.
+        lab: makes its runs.
     """
     # Imported here: figures take a second to import, and not every hunt has finds.
     from isoblk.report.page import write_report  # noqa: PLC0415
@@ -350,12 +348,12 @@ def _keep(
     elsewhere = []
     for seed in () if one.kind in TROUBLES else OTHER_SEEDS:
         results = home / "seeds" / str(seed)
-        again = _run(with_seed(made, seed), study_file, bench, results, submit)
+        again = _run(with_seed(made, seed), study_file, lab, results)
         elsewhere.append(how_bad(one, order.spec, order.scheduler, again))
     if kept:
         return elsewhere
     study_file.write_text(made.text, encoding="utf-8")
-    analysis = _run(made.text, study_file, bench, home / "results", submit)
+    analysis = _run(made.text, study_file, lab, home / "results")
     write_report(analysis)
     figures = sorted((home / "results" / "figures").glob("*.svg"))
     names = [str(path.relative_to(home)) for path in figures[:1]]
@@ -363,12 +361,10 @@ def _keep(
     return elsewhere
 
 
-def _run(
-    text: str, file: Path, bench: Bench, results: Path, submit: Callable[[Path], Submit]
-) -> Analysis:
+def _run(text: str, file: Path, lab: Lab, results: Path) -> Analysis:
     """Make the missing runs of a find's study, and analyse all. file: named in errors."""
     expansion = expand(parse_study(text, str(file)))
-    run_study(expansion, text, bench, results, submit(results), lambda index, run: None)
+    lab.make(expansion, text, results)
     return analyse(read_results(results))
 
 

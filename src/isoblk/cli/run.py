@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,31 +13,27 @@ import typer
 
 from isoblk.analysis.claims import judge_all
 from isoblk.analysis.metrics import analyse
-from isoblk.campaign.execute import Bench, Submit, here, make_bench, make_host_bench
+from isoblk.campaign.execute import Bench, Submit, here, make_host_bench
 from isoblk.campaign.installed import find_programs
 from isoblk.campaign.others import others_wanted, with_modules
 from isoblk.campaign.study import dry_run, run_study
-from isoblk.campaign.trial import try_out
 from isoblk.cli import completing, on_cluster
 from isoblk.cli import host as cli_host
 from isoblk.cli.help import examples
 from isoblk.cli.options import Debug, Jobs, TestedKernel
 from isoblk.cli.progress import building, progress_bar
 from isoblk.errors import INTERRUPTED, RunError, UserError, printable
-from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, host_library, stock
-from isoblk.kernel.others import find_modules
+from isoblk.kernel import DEFAULT_VERSION, host_library
+from isoblk.lab.lab import TIERS, TIME_LIMIT_S, Lab, kernel_for, require_valid
 from isoblk.machine import host, system
 from isoblk.machine import running as running_tenants
-from isoblk.machine.icount import Icount
-from isoblk.machine.qemu import Qemu
-from isoblk.machine.smp import Smp
 from isoblk.machine.trusted import refuse_shared_results
-from isoblk.machine.uml import SHARED_MEMORY, Uml
+from isoblk.machine.uml import SHARED_MEMORY
 from isoblk.plan.plan import check_programs, check_queues
 from isoblk.report.tables import plain_or_rich, summary_table
 from isoblk.result import earlier
 from isoblk.result.store import ResultSet, Run, read_results
-from isoblk.run.tier import ICOUNT, ICOUNT_CPUS_MAX, QEMU, SMP, UML, Tier
+from isoblk.run.tier import ICOUNT, ICOUNT_CPUS_MAX, Tier
 from isoblk.study.check import check_study
 from isoblk.study.expand import expand
 from isoblk.study.load import load_study
@@ -115,7 +111,7 @@ def run(
         typer.Option(
             metavar="SECONDS", min=1, help="Wall-clock time after which a run counts as hung."
         ),
-    ] = 600,
+    ] = TIME_LIMIT_S,
     dry: Annotated[
         bool, typer.Option("--dry-run", help="Print the scripts without running them.")
     ] = False,
@@ -201,7 +197,7 @@ def run(
         raise UserError(
             "the study has a running tenant, which is on this machine", next="add --machine host"
         )
-    tier = {"uml": UML, "smp": SMP, "qemu": QEMU, "icount": ICOUNT}[machine_name]
+    tier = TIERS[machine_name]
     tier = replace(tier, cpus=cpus or tier.cpus)
     _run_in_guests(order, tier, kernel, debug, module or [], sources, on)
 
@@ -280,28 +276,27 @@ def _run_in_guests(
     expansion = find_programs(expansion)
     for note in notes(planned.spec for planned in expansion.runs):
         typer.echo(f"note: {note}", err=True)
-    kernel = _kernel_for(tier, version, debug)
-    with hold(kernel):
-        machine: Uml | Smp | Qemu | Icount
-        if tier.name == QEMU.name:
-            machine = Qemu(kernel, time_limit_s=order.timeout_s)
-        elif tier.name == ICOUNT.name:
-            machine = Icount(kernel, time_limit_s=order.timeout_s, cpus=tier.cpus)
-        elif tier.name == SMP.name:
-            machine = Smp(kernel, host_library(kernel), time_limit_s=order.timeout_s)
-        else:
-            machine = Uml(kernel, host_library(kernel), time_limit_s=order.timeout_s)
+    with ExitStack() as stack:
         with building() as progress:
-            found = find_modules(kernel, modules, progress) if modules else {}
-            expansion, others = with_modules(expansion, found)
-            bench = make_bench(machine, kernel, others, sources, progress)
+            lab = stack.enter_context(
+                Lab.on(
+                    kernel_for(tier, version, debug=debug),
+                    tier,
+                    jobs=order.jobs,
+                    time_limit_s=order.timeout_s,
+                    modules=modules,
+                    sources=sources,
+                    progress=progress,
+                )
+            )
+        expansion, _ = with_modules(expansion, lab.foreign)
+        makers: _Makers
         if on is None:
-            is_uml = isinstance(machine, Uml)
-            prepare = partial(try_out, bench) if is_uml else lambda directory: None
-            makers = _here(order, bench, machine, prepare)
+            maker = _Maker(lab.prepare, lab.submit(order.results))
+            makers = partial(_ready, maker)
         else:
-            makers = _on_cluster(order, bench, host_library(kernel), expansion, on)
-        _campaign(order, expansion, bench, makers)
+            makers = _on_cluster(order, lab.bench, host_library(lab.bench.kernel), expansion, on)
+        _campaign(order, expansion, lab.bench, makers)
 
 
 def _run_on_host(order: _Order, disk: str | host.Loop, wipe: str | None) -> None:
@@ -329,9 +324,7 @@ def _run_on_host(order: _Order, disk: str | host.Loop, wipe: str | None) -> None
             for note in told:
                 typer.echo(f"note: {note}", err=True)
             ready.wipe()
-            bench = make_host_bench(ready)
-            makers = _here(order, bench, ready.machine, refuse_shared_results)
-            _campaign(order, expansion, bench, makers)
+            _campaign(order, expansion, make_host_bench(ready), _on_host(order, ready))
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 
@@ -341,21 +334,21 @@ def _print_scripts(expansion: Expansion, tier: Tier) -> None:
         typer.echo(text)
 
 
-def _here(
-    order: _Order,
-    bench: Bench,
-    machine: Uml | Smp | Qemu | Icount | host.Host,
-    prepare: Callable[[Path], object],
-) -> _Makers:
-    """Return a maker of --jobs parallel runs in this process. prepare: as of run_study()."""
+def _ready(maker: _Maker, say: Callable[[str], None]) -> AbstractContextManager[_Maker]:
+    return nullcontext(maker)
+
+
+def _on_host(order: _Order, ready: host.Session) -> _Makers:
+    """Return a maker of runs on this machine."""
 
     @contextmanager
     def makers(say: Callable[[str], None]) -> Iterator[_Maker]:
         executor = ThreadPoolExecutor(max_workers=order.jobs)
+        submit = here(executor, make_host_bench(ready), order.results.absolute())
         try:
-            yield _Maker(prepare, here(executor, bench, order.results.absolute()))
+            yield _Maker(refuse_shared_results, submit)
         finally:
-            machine.stop()
+            ready.machine.stop()
             executor.shutdown(cancel_futures=True)
 
     return makers
@@ -408,7 +401,7 @@ def _campaign(order: _Order, expansion: Expansion, bench: Bench, makers: _Makers
 
         try:
             with makers(say) as maker:
-                record = run_study(
+                run_study(
                     expansion,
                     order.source,
                     bench,
@@ -432,15 +425,7 @@ def _campaign(order: _Order, expansion: Expansion, bench: Bench, makers: _Makers
         console.print(printable(text))
     for note in earlier.notes(results):
         typer.echo(f"note: {note}", err=True)
-    if failures := [one.failure for one in record.runs if one.failure]:
-        raise RunError(
-            f"{len(failures)} of {len(record.runs)} runs failed; the first: {failures[0]}"
-        )
-    if invalid := [one for one in finished.runs if one and one.record.status == "invalid"]:
-        raise RunError(
-            f"{len(invalid)} of {len(record.runs)} runs are invalid; the first:"
-            f" {invalid[0].record.reasons[0]}"
-        )
+    require_valid(finished)
     if order.check_claims:
         require_claims(finished)
 
@@ -463,30 +448,3 @@ def require_claims(finished: ResultSet) -> None:
             where=str(finished.dir),
             next=f"see: isoblk show {finished.dir}",
         )
-
-
-def _kernel_for(tier: Tier, version: str, debug: bool) -> Kernel:
-    """Return the kernel that a machine of the tier boots."""
-    if tier.name in (QEMU.name, ICOUNT.name):
-        return pc_kernel(version, debug)
-    if tier.name == SMP.name:
-        # The default version has no User Mode Linux with several CPUs.
-        return find(None if version == DEFAULT_VERSION else version, debug, "um-smp")
-    return find(version, debug)
-
-
-def pc_kernel(version: str, debug: bool) -> Kernel:
-    """Return Debian's kernel, or the lab's if there is none; with debug always the lab's.
-
-    Raises:
-        UserError: no kernel of this version is ready.
-    """
-    if debug:
-        return find(version, debug=True, arch="x86_64")
-    try:
-        return stock.find(version)
-    except UserError as missing:
-        try:
-            return find(version, arch="x86_64")
-        except UserError:
-            raise missing from None

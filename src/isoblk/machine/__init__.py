@@ -38,3 +38,6 @@ class Machine(Protocol):
             RunError: it failed.
             UserError: it could not be started.
         """
+
+    def stop(self) -> None:
+        """End all runs; no more can be started."""

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Results as tables for Polars (or pandas, by to_pandas()).
+
+Each table has the matrix's keys, `scheduler` among them, and `repeat`, so that it can be grouped
+and joined by them. Units are those of docs/reference/metrics.md: times in ns, sizes in bytes,
+shares and errors as fractions.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from isoblk.analysis import load as tables
+from isoblk.analysis.metrics import Analysis, RunView, analyse
+from isoblk.metrics.registry import METRICS, metric_value
+from isoblk.result.store import LATENCY_SCHEMA, SERIES_SCHEMA, Run, read_results
+
+_OF_RUN = tuple(one.name for one in METRICS.values() if one.of_run)
+_OF_TENANT = tuple(one.base for one in METRICS.values() if one.of_tenant)
+_REPEAT = "repeat"
+
+
+@dataclass(frozen=True)
+class Results:
+    """A result directory.
+
+    Attributes:
+        analysis: all runs with their metrics, for what the tables do not have.
+    """
+
+    analysis: Analysis
+
+    @cached_property
+    def runs(self) -> pl.DataFrame:
+        """A row for each run of the matrix: status, run id, seed, and the metrics of the run; null
+        where the run has no such metric."""
+        return self._table(self._run_rows(), _OF_RUN)
+
+    @cached_property
+    def tenants(self) -> pl.DataFrame:
+        """A row for each tenant of each valid run: cgroup, weight, ideal, and its metrics."""
+        return self._table(self._tenant_rows(), ("ideal", *_OF_TENANT))
+
+    @cached_property
+    def series(self) -> pl.DataFrame:
+        """Requests and bytes of each tenant, a row for each span of `run.window` from t_ms on."""
+        return self._joined(lambda run: tables.load(run).series, SERIES_SCHEMA)
+
+    @cached_property
+    def latency(self) -> pl.DataFrame:
+        """Buckets of the latency of each tenant: how many requests took at most upper_ns."""
+        return self._joined(lambda run: tables.load(run).latency, LATENCY_SCHEMA)
+
+    def _table(self, rows: Iterator[dict[str, Any]], figures: Sequence[str]) -> pl.DataFrame:
+        table = pl.DataFrame(
+            list(rows),
+            schema_overrides=dict.fromkeys(figures, pl.Float64),
+            infer_schema_length=None,
+        )
+        return table.with_columns(_typed(table[key]) for key in self.analysis.keys if key in table)
+
+    def _run_rows(self) -> Iterator[dict[str, Any]]:
+        for view in self.analysis.views:
+            yield {
+                **_place(view),
+                "status": view.status,
+                "id": view.run.record.id if view.run else None,
+                "seed": view.spec.seed,
+                **{
+                    name: metric_value(view.metrics, name) if view.metrics else None
+                    for name in _OF_RUN
+                },
+            }
+
+    def _tenant_rows(self) -> Iterator[dict[str, Any]]:
+        for view in self._valid():
+            assert view.metrics is not None  # valid
+            for tenant in view.spec.tenants:
+                own = view.metrics.by_name[tenant.name]
+                yield {
+                    **_place(view),
+                    "tenant": tenant.name,
+                    "cgroup": tenant.cgroup,
+                    "weight": tenant.weight,
+                    "ideal": own.ideal,
+                    **{
+                        base: metric_value(view.metrics, f"{base}.{tenant.name}")
+                        for base in _OF_TENANT
+                    },
+                }
+
+    def _valid(self) -> Iterator[RunView]:
+        return (view for view in self.analysis.views if view.status == "valid")
+
+    def _joined(self, read: Callable[[Run], pl.DataFrame], schema: pl.Schema) -> pl.DataFrame:
+        """Return the tables of all valid runs below each other, with keys and repeat before."""
+        found = [
+            read(view.run).select(
+                *(pl.lit(value).alias(key) for key, value in view.planned.spec.point.items()),
+                pl.lit(view.spec.repeat, pl.Int64).alias(_REPEAT),
+                pl.all(),
+            )
+            for view in self._valid()
+            if view.run
+        ]
+        if not found:
+            return pl.DataFrame(schema=schema)
+        table = pl.concat(found)
+        return table.with_columns(_typed(table[key]) for key in self.analysis.keys)
+
+
+def load(results: str | Path) -> Results:
+    """Read a result directory, finished or not.
+
+    Raises:
+        UserError: it is not a result directory, or is damaged.
+    """
+    return Results(analyse(read_results(Path(results))))
+
+
+def _place(view: RunView) -> dict[str, Any]:
+    return {**view.planned.spec.point, _REPEAT: view.spec.repeat}
+
+
+def _typed(column: pl.Series) -> pl.Series:
+    """Return a column of a key's values as numbers, if all of them are."""
+    for kind in (pl.Int64, pl.Float64):
+        numbers = column.cast(kind, strict=False)
+        if numbers.null_count() == column.null_count():
+            return numbers
+    return column

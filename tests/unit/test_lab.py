@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The lab as a library: a study is run, its results are tables, and errors are isoblk's."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import isoblk
+from isoblk.errors import RunError, UserError
+from isoblk.lab import Lab, lab
+from tests.unit.fakes import IOS, FakeMachine, fake_lab
+
+STUDY = """
+name = "s"
+device = "fast"
+[run]
+runtime = "1s"
+repeats = 2
+[[tenant]]
+name = "a"
+weight = 200
+[[tenant]]
+name = "b"
+[matrix]
+scheduler = ["none", "bfq"]
+"workload.iodepth" = [8, 16]
+"tenant.a.weight" = [200, 300]
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(lab, "try_out", lambda bench, directory: None)
+    path = tmp_path / "s.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def test_a_study_is_run_and_read_as_tables(study: Path, tmp_path: Path) -> None:
+    results = fake_lab(FakeMachine(), jobs=2).run(study, tmp_path / "results")
+    keys = ["scheduler", "workload.iodepth", "tenant.a.weight", "repeat"]
+    assert results.runs.columns[:7] == [*keys, "status", "id", "seed"]
+    assert results.runs.height == 2 * 2 * 2 * 2
+    assert results.runs["total_iops"].to_list() == [2.0 * IOS] * 16
+    assert results.tenants.columns[:8] == [*keys, "tenant", "cgroup", "weight", "ideal"]
+    of_b = results.tenants.filter(scheduler="bfq", tenant="b")
+    assert of_b["share"].to_list() == [0.5] * 8
+    for table in (results.runs, results.tenants, results.series, results.latency):
+        assert dict(table.schema.items()) | {
+            "scheduler": pl.String,
+            "workload.iodepth": pl.Int64,
+            "tenant.a.weight": pl.Int64,
+            "repeat": pl.Int64,
+        } == dict(table.schema.items())
+    assert results.series["ios"].sum() == 16 * 2 * IOS
+    assert results.latency["count"].sum() == 16 * 2 * IOS
+
+
+def test_runs_that_are_there_are_not_made_again(study: Path, tmp_path: Path) -> None:
+    again = FakeMachine()
+    first = fake_lab(FakeMachine()).run(study, tmp_path / "results")
+    second = fake_lab(again).run(study, tmp_path / "results")
+    assert again.plans == []
+    assert second.runs.equals(first.runs)
+
+
+def test_a_run_that_failed_is_an_error_and_the_others_are_kept(study: Path, tmp_path: Path) -> None:
+    def fail(text: str) -> None:
+        if "bfq" in text:
+            raise RunError("the guest fell over")
+
+    with pytest.raises(RunError, match="runs failed; the first: the guest fell over"):
+        fake_lab(FakeMachine(before=fail)).run(study, tmp_path / "results")
+    kept = isoblk.load(tmp_path / "results")
+    assert kept.runs.group_by("scheduler", "status").len().sort("scheduler").rows() == [
+        ("bfq", "failed", 8),
+        ("none", "valid", 8),
+    ]
+    assert kept.tenants["scheduler"].unique().to_list() == ["none"]
+
+
+def test_results_without_a_valid_run_are_empty_tables(study: Path, tmp_path: Path) -> None:
+    def fail(text: str) -> None:
+        raise RunError("no guest runs here")
+
+    with pytest.raises(RunError):
+        fake_lab(FakeMachine(before=fail)).run(study, tmp_path / "results")
+    kept = isoblk.load(tmp_path / "results")
+    assert kept.runs["status"].unique().to_list() == ["failed"]
+    assert kept.tenants.is_empty()
+    assert kept.series.is_empty()
+    assert kept.latency.is_empty()
+
+
+def test_each_request_is_kept_with_the_study_s_errors(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no machine 'kvm'"), Lab.open("kvm"):
+        pass
+    with pytest.raises(UserError, match="not a result directory"):
+        isoblk.load(tmp_path)
+    running = tmp_path / "running.toml"
+    running.write_text(
+        'name = "r"\ndevice = "fast"\n[[tenant]]\nname = "web"\nworkload = "running"\n'
+        'cgroup = "/web"\n'
+    )
+    with pytest.raises(UserError, match="running tenant"):
+        fake_lab(FakeMachine()).run(running, tmp_path / "results")
+    assert not (tmp_path / "results").exists()
