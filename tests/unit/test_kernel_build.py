@@ -38,6 +38,7 @@ from isoblk.kernel import (
     tools,
 )
 from isoblk.kernel.builder import failure, key_of
+from isoblk.lab import lab as lab_of_guests
 from isoblk.paths import presets_dir
 
 MAKE = """\
@@ -729,8 +730,8 @@ def test_a_kernel_stays_while_a_study_runs_on_it(
         cleaned.append(kernel.clean())
         raise RunError("enough")
 
-    monkeypatch.setattr(cli_run, "find", lambda version, debug: made)
-    monkeypatch.setattr(cli_run, "make_bench", clean_meanwhile)
+    monkeypatch.setattr(lab_of_guests, "find", lambda version, debug: made)
+    monkeypatch.setattr(lab_of_guests, "make_bench", clean_meanwhile)
     CliRunner().invoke(cli_run.app, [str(presets_dir().parent / "quick.toml")])
     assert [one.busy for one in cleaned] == [(made.key,)]
     assert kernel.list_kernels() == [made]
