@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The two errors that users see. Any other exception is a defect of isoblk."""
+"""The errors that users see: their mistakes, and runs that failed. Any other exception is a defect
+of isoblk."""
 
 import unicodedata
+from collections.abc import Sequence
 
 INTERRUPTED = 130
 """The shell's status of a program that an interrupt ended."""
@@ -23,6 +25,11 @@ class IsoblkError(Exception):
         self.where = where
         self.next = next
         super().__init__(str(self))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return what the user sees: a line for each mistake."""
+        return (str(self),)
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.cause}" if self.where else self.cause
@@ -47,6 +54,20 @@ class UserError(IsoblkError):
     """A mistake of the user, or a missing part of the machine: exit status 2."""
 
     exit_status = 2
+
+
+class SeveralError(UserError):
+    """Several mistakes in one file. As a single error it is the first of them."""
+
+    def __init__(self, errors: Sequence[UserError]) -> None:
+        self.errors = tuple(errors)
+        first = self.errors[0]
+        super().__init__(first.cause, where=first.where, next=first.next)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return a line for each mistake."""
+        return tuple(str(error) for error in self.errors)
 
 
 class RunError(IsoblkError):

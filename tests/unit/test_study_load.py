@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A wrong study gives one line: file, line, field, what is wrong, what is allowed."""
+"""A wrong study gives a line for each mistake: file, line, field, cause, what is allowed."""
 
 import re
 from pathlib import Path
@@ -522,3 +522,64 @@ y = 0
     assert {field: lines.get(field) for field in expected} == expected
     assert ("no", "table") not in lines
     assert ("b",) not in lines
+
+
+def places(text: str) -> list[str]:
+    """The line and field of each mistake, as the command names them."""
+    with pytest.raises(UserError) as caught:
+        parse_study(text, "x.toml")
+    return [" ".join(line.split(": ")[:2]) for line in caught.value.lines]
+
+
+def test_all_fields_of_a_wrong_type_or_name_are_named_at_once() -> None:
+    text = GOOD.replace('"fast"', "3").replace("iodepth = 32", "iodpth = 32\nbs = []")
+    assert places(text.replace('"randrw"', '"rw2"') + "[[tenant]]\nname = 3\n") == [
+        "x.toml:2 device",
+        "x.toml:7 workload.iodpth",
+        "x.toml:8 workload.bs",
+        "x.toml:14 tenant[1].rw",
+        "x.toml:16 tenant[2].name",
+    ]
+
+
+def test_all_values_that_break_a_rule_are_named_at_once() -> None:
+    text = GOOD.replace("iodepth = 32", "iodepth = 0").replace("weight = 100", "weight = 0")
+    text = text.replace("runtime = 1", 'runtime = 1\nwindow = "3ms"') + (
+        '[matrix]\nscheduler = ["none", "bfq"]\n"tenant.b.iodepth" = [1, 0, -5]\n'
+        '[[claim]]\ntext = "c"\nsource = "s"\nmetric = "p99.c"\nop = "<"\nvalue = 1\n'
+    )
+    assert places(text) == [
+        "x.toml:6 run.window",
+        "x.toml:8 workload.iodepth",
+        "x.toml:11 tenant[0].weight",
+        "x.toml:17 matrix.tenant.b.iodepth",
+        "x.toml:17 matrix.tenant.b.iodepth",
+        "x.toml:21 claim[0].metric",
+    ]
+
+
+def test_all_malformed_values_are_named_at_once() -> None:
+    text = GOOD.replace("runtime = 1", 'runtime = "soon"\nwarmup = -1').replace(
+        "iodepth = 32", 'bs = "4q"'
+    )
+    assert places(text.replace("weight = 100", 'size = "all"')) == [
+        "x.toml:5 run.runtime",
+        "x.toml:6 run.warmup",
+        "x.toml:8 workload.bs",
+        "x.toml:11 tenant[0].size",
+    ]
+
+
+def test_what_follows_from_a_mistake_is_no_second_mistake() -> None:
+    claim = '[[claim]]\ntexd = "c"\nsource = "s"\nmetric = "p99.a"\nop = "<"\nvalue = 1\n'
+    assert places(GOOD + claim) == ["x.toml:15 claim[0].texd"]
+    event = "[[event]]\nat = 0\ndevice.servers = 0\n"
+    assert places(GOOD + event) == ["x.toml:16 event[0].device.servers"]
+
+
+def test_of_very_many_mistakes_the_first_are_named_and_the_rest_counted() -> None:
+    tenants = "".join(f'[[tenant]]\nname = "t{i}"\niodpth = 1\n' for i in range(30))
+    found = places(GOOD + tenants)
+    assert found[0] == "x.toml:16 tenant[2].iodpth"
+    assert found[-1] == "x.toml 10 more errors; correct these first"
+    assert len(found) == 21

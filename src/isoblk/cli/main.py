@@ -148,7 +148,8 @@ def main() -> None:
         print(f"isoblk: {_usage_error(error)}", file=sys.stderr)
         sys.exit(UserError.exit_status)
     except IsoblkError as error:
-        print(f"isoblk: {error}", file=sys.stderr)
+        for line in error.lines:
+            print(f"isoblk: {line}", file=sys.stderr)
         sys.exit(error.exit_status)
     except BrokenPipeError:
         # The reader closed the pipe; Python would complain again when it flushes at exit.

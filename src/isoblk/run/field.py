@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The place of a field in a study file, and the error that names it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 from isoblk.errors import UserError
@@ -33,6 +34,35 @@ class FieldError(UserError):
     def __init__(self, field: Field, cause: str, *, next: str = "") -> None:
         self.field = field
         super().__init__(cause, where=dotted(field), next=next)
+
+
+class FieldErrors:
+    """Wrong fields of a document, in the order in which they are found."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Field, str], FieldError] = {}
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep the error that ends the block, instead of passing it on."""
+        try:
+            yield
+        except FieldError as error:
+            self.add(error)
+
+    def add(self, error: FieldError) -> None:
+        """Keep an error, unless it is there already."""
+        self._found.setdefault((error.field, error.cause), error)
+
+    def inside(self, field: Field) -> bool:
+        """Return whether an error is at the field or inside it."""
+        return any(one.field[: len(field)] == field for one in self)
+
+    def __iter__(self) -> Iterator[FieldError]:
+        return iter(self._found.values())
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

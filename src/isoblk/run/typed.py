@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Convert a decoded document to a typed one, with errors for the user."""
 
+import copy
 import re
 import threading
 import types
@@ -10,10 +11,11 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from isoblk.run.field import Field, FieldError, dotted, suggest
+from isoblk.run.field import Field, FieldError, FieldErrors, dotted, suggest
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
+_MISSING = "missing"
 _BUILDING = threading.Lock()
 _MESSAGE = re.compile(r"(?P<cause>.*?)(?: - at `\$?(?P<path>[^`]*)`)?", re.DOTALL)
 _PATH_PART = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+|\.\.\.)\]")
@@ -39,6 +41,68 @@ def convert(document: Mapping[str, Any], kind: type[StructT]) -> StructT:
         return build(document, kind)
     except msgspec.ValidationError as error:
         raise _explain(str(error), kind) from None
+
+
+def convert_all(document: Mapping[str, Any], kind: type[StructT]) -> StructT | FieldErrors:
+    """Convert as convert() does. Returns every wrong field, if there are any: a field is left out
+    once it has been found wrong."""
+    errors = FieldErrors()
+    rest = copy.deepcopy(dict(document))
+    while True:
+        try:
+            found = convert(rest, kind)
+        except FieldError as error:
+            # What is missing where something was left out is no second mistake.
+            if not errors.inside(error.field[:-1] if error.cause == _MISSING else error.field):
+                errors.add(error)
+            if not _leave_out(rest, error.field):
+                return errors
+        else:
+            return errors or found
+
+
+def _leave_out(document: dict[str, Any], field: Field) -> bool:
+    """Remove a field, or the list that has it: other entries keep their numbers. Returns whether it
+    was there."""
+    while field and isinstance(field[-1], int):
+        field = field[:-1]
+    at: Any = document
+    for part in field[:-1]:
+        at = at[part]
+    return bool(field) and at.pop(field[-1], None) is not None
+
+
+def without(struct: StructT, field: Field) -> StructT | None:
+    """Return a copy in which the field has its default; None if it has none."""
+    name, inner = field[0], field[1:]
+    if not isinstance(name, str) or name not in struct.__struct_fields__:
+        return None
+    if not inner:
+        default = next(one for one in msgspec.structs.fields(struct) if one.name == name)
+        if default.default is not msgspec.NODEFAULT:
+            return msgspec.structs.replace(struct, **{name: default.default})
+        if default.default_factory is not msgspec.NODEFAULT:
+            return msgspec.structs.replace(struct, **{name: default.default_factory()})
+        return None
+    rest = _without_inside(getattr(struct, name), inner)
+    return None if rest is None else msgspec.structs.replace(struct, **{name: rest})
+
+
+def _without_inside(value: Any, field: Field) -> Any:
+    """Return a copy without the field of a struct, a table or a list's entry; None if there is no
+    such copy."""
+    part, inner = field[0], field[1:]
+    if isinstance(value, msgspec.Struct):
+        return without(value, field)
+    if isinstance(value, dict) and part in value:
+        if not inner:
+            return {key: one for key, one in value.items() if key != part}
+        rest = _without_inside(value[part], inner)
+        return None if rest is None else value | {part: rest}
+    if isinstance(value, list) and isinstance(part, int) and inner:
+        rest = _without_inside(value[part], inner)
+        return None if rest is None else [*value[:part], rest, *value[part + 1 :]]
+    return None
 
 
 def build(document: Mapping[str, Any], kind: type[StructT], *, str_keys: bool = False) -> StructT:
@@ -76,7 +140,7 @@ def _explain(message: str, kind: type[msgspec.Struct]) -> FieldError:
             (*field, word), "unknown field", next=suggest(word, _field_names(_type_at(kind, field)))
         )
     if cause.startswith("Object missing required field"):
-        return FieldError((*field, word), "missing")
+        return FieldError((*field, word), _MISSING)
     if cause.startswith("Invalid enum value"):
         return FieldError(
             field, f"unknown value {word!r}", next=suggest(word, _choices(_type_at(kind, field)))

@@ -4,6 +4,7 @@
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from msgspec import UNSET
 
@@ -13,7 +14,7 @@ from isoblk.metrics.registry import NAMES, places, split_metric
 from isoblk.metrics.shares import RATIO
 from isoblk.programs.registry import program_of
 from isoblk.run import limits
-from isoblk.run.field import Field, FieldError, suggest, within
+from isoblk.run.field import Field, FieldError, FieldErrors, suggest, within
 from isoblk.run.limits import Range
 from isoblk.run.load import LOAD_OPTIONS
 from isoblk.run.spec import (
@@ -32,6 +33,7 @@ from isoblk.run.spec import (
     schedulers_of,
 )
 from isoblk.run.tier import ICOUNT_CPUS_MAX, QEMU
+from isoblk.run.typed import without
 from isoblk.run.units import format_size, format_time
 from isoblk.schedulers.registry import ELEVATORS, SCHEDULERS, kind_of, kinds
 from isoblk.study.check_cache import check_cache
@@ -61,55 +63,101 @@ _CGROUP_NAME = re.compile(r"[A-Za-z0-9_.:@+=,-]+")
 
 
 def check_study(study: Study, source: Source | None = None) -> None:
-    """Find the first error in a study.
+    """Find the errors in a study.
 
     Args:
         study: as decoded.
-        source: its file, for the line.
+        source: its file, for the lines.
 
     Raises:
-        UserError: the cause, its place (FILE:LINE and field), and the allowed values.
+        UserError: the cause, its place (FILE:LINE and field), and the allowed values, for each
+            error (SeveralError); without a source the first error.
     """
-    try:
-        _check(study)
-    except FieldError as error:
-        if source is None:
-            raise
-        raise source.locate(error) from None
+    if errors := _find_errors(study):
+        raise next(iter(errors)) if source is None else source.locate_all(errors)
 
 
-def _check(study: Study) -> None:
-    scheduler_kind(study)
-    refuse_unknown_cache(study)
-    _check_matrix(study)
-    _check_targets(study)
-    _check_run_table(study)
+def _find_errors(study: Study) -> FieldErrors:
+    errors = FieldErrors()
+    for check in (scheduler_kind, refuse_unknown_cache, _check_matrix, _check_tenant_names):
+        with errors.kept():
+            check(study)
+    if errors:
+        # There are no points to look at.
+        return errors
+    for check in (_check_targets, _check_run_table):
+        with errors.kept():
+            check(study)
     matched: list[list[list[str]]] = [[] for _ in study.claim]  # tenants' names, by run
-    for number, point in enumerate(points(study)):
-        try:
-            spec = build_run(point, repeat=0)
-            _check_point(point.study, spec)
-        except FieldError as error:
-            raise _in_point(error, point, number) from None
-        names = [tenant.name for tenant in spec.tenants]
-        for claim, runs in zip(study.claim, matched, strict=True):
-            where = {key: label(value) for key, value in claim.where.items()}
-            if where.items() <= point.labels.items():
-                runs.append(names)
+    with errors.kept():
+        named: set[tuple[Field, str]] = set()
+        for number, point in enumerate(points(study)):
+            found = _find_errors_at(point)
+            for error in found:
+                key = _overriding(error.field, point)
+                # The same field is wrong at other points as well.
+                if (place := (error.field, point.labels.get(key, ""))) not in named:
+                    named.add(place)
+                    errors.add(_in_point(error, point, number, key))
+            with FieldErrors().kept():  # they are in `found`
+                names = [slot.name for slot in slots(point.study)]
+                for claim, runs in zip(study.claim, matched, strict=True):
+                    where = {key: label(value) for key, value in claim.where.items()}
+                    if where.items() <= point.labels.items():
+                        runs.append(names)
     for index, runs in enumerate(matched):
-        _check_claim(study, index, runs)
+        with errors.kept():
+            _check_claim(study, index, runs)
     if study.compare is not None:
-        _check_compare(study, study.compare)
+        with errors.kept():
+            _check_compare(study, study.compare)
+    return errors
 
 
-def _in_point(error: FieldError, point: Point, number: int) -> FieldError:
+def _find_errors_at(point: Point) -> FieldErrors:
+    study, errors = point.study, FieldErrors()
+    spec = _build_or_find_errors(point, errors)
+    if spec is None or errors:
+        return errors
+    for check in _CHECKS:
+        with errors.kept():
+            check(study, spec)
+    loads = {
+        slot.entry: tenant.workload for slot, tenant in zip(slots(study), spec.tenants, strict=True)
+    }
+    for entry, load in loads.items():
+        with errors.kept():
+            check_load(study, entry, spec, load)
+    return errors
+
+
+def _build_or_find_errors(point: Point, errors: FieldErrors) -> RunSpec | None:
+    """Return the run of a point. A malformed value is an error, and is left out to find others."""
+    while True:
+        try:
+            return build_run(point, repeat=0)
+        except FieldError as error:
+            # Of a table from which something was left out it is no second mistake.
+            if errors.inside(error.field):
+                return None
+            errors.add(error)
+            study = without(point.study, error.field)
+            if study is None:
+                return None
+            point = replace(point, study=study)
+
+
+def _overriding(field: Field, point: Point) -> str:
+    """Return the matrix key that set the field, "" if none did."""
+    keys = (point.overridden.get(field[:end], "") for end in range(len(field), 0, -1))
+    return next(filter(None, keys), "")
+
+
+def _in_point(error: FieldError, point: Point, number: int, key: str) -> FieldError:
     """Return the error with the matrix value that causes it, or with the point, unless the matrix
     has a single point."""
-    for end in range(len(error.field), 0, -1):
-        if key := point.overridden.get(error.field[:end]):
-            return FieldError(
-                ("matrix", key), f"{point.labels[key]}: {error.cause}", next=error.next
-            )
+    if key:
+        return FieldError(("matrix", key), f"{point.labels[key]}: {error.cause}", next=error.next)
     if number == 0:
         return error
     at = ", ".join(f"{key}={value}" for key, value in point.labels.items())
@@ -170,12 +218,15 @@ def _unused(study: Study, name: str) -> bool:
     )
 
 
-def _check_run_table(study: Study) -> None:
-    _name(("name",), study.name, "a study's name")
-    within(("run", "repeats"), study.run.repeats, limits.REPEATS)
+def _check_tenant_names(study: Study) -> None:
     if not study.tenant:
         raise FieldError(("tenant",), "there is no tenant", next="add a [[tenant]]")
     _unique(("tenant",), "name", [entry.name for entry in study.tenant])
+
+
+def _check_run_table(study: Study) -> None:
+    _name(("name",), study.name, "a study's name")
+    within(("run", "repeats"), study.run.repeats, limits.REPEATS)
     _unique(("group",), "path", [entry.path for entry in study.group])
 
 
@@ -316,26 +367,6 @@ def _check_at_points(study: Study, field: Field, at: dict[str, MatrixValue]) -> 
 # ---- one point -----------------------------------------------------------------------
 
 
-def _check_point(study: Study, spec: RunSpec) -> None:
-    _check_times(spec)
-    check_stack(study, spec)
-    _check_tenants(study, spec)
-    _check_weights(study, spec)
-    loads = {
-        slot.entry: tenant.workload for slot, tenant in zip(slots(study), spec.tenants, strict=True)
-    }
-    for entry, load in loads.items():
-        check_load(study, entry, spec, load)
-    check_cache(study, spec)
-    _check_filesystem(study, spec)
-    _check_verified_regions(study, spec)
-    _check_device(spec)
-    _check_zones(study, spec)
-    _check_events(study, spec)
-    _check_scheduler(study, spec)
-    _check_tunables(study)
-
-
 def _check_filesystem(study: Study, spec: RunSpec) -> None:
     """Check that the file system fits the device, that the device keeps data, and that no tenant
     writes there."""
@@ -447,7 +478,7 @@ def _check_zones(study: Study, spec: RunSpec) -> None:
         ends.append((begin, end, tenant.name))
 
 
-def _check_device(spec: RunSpec) -> None:
+def _check_device(_study: Study, spec: RunSpec) -> None:
     if isinstance(spec.device, VdiskDevice) and spec.device.hw_queues > ICOUNT_CPUS_MAX:
         raise FieldError(
             ("device", "hw_queues"),
@@ -457,7 +488,7 @@ def _check_device(spec: RunSpec) -> None:
         )
 
 
-def _check_times(spec: RunSpec) -> None:
+def _check_times(_study: Study, spec: RunSpec) -> None:
     times = (("warmup", spec.warmup_ns), ("runtime", spec.runtime_ns))
     for name, value in times:
         if value > limits.RUN_SECONDS * 1_000_000_000:
@@ -653,7 +684,7 @@ def _check_scheduler(study: Study, spec: RunSpec) -> None:
         )
 
 
-def _check_tunables(study: Study) -> None:
+def _check_tunables(study: Study, _spec: RunSpec) -> None:
     if SCHEDULER in study.queue:
         raise FieldError(
             ("queue", SCHEDULER), "is not set here", next="use the study's field 'scheduler'"
@@ -687,6 +718,23 @@ def _check_tunables(study: Study) -> None:
             number = _whole(value)
             if number is not None:
                 within((*field, key), number, ranges.get(key, limits.TUNABLE))
+
+
+_CHECKS = (
+    _check_times,
+    check_stack,
+    _check_tenants,
+    _check_weights,
+    check_cache,
+    _check_filesystem,
+    _check_verified_regions,
+    _check_device,
+    _check_zones,
+    _check_events,
+    _check_scheduler,
+    _check_tunables,
+)
+"""The rules for the run of a point, but for those of its loads."""
 
 
 # ---- small rules ---------------------------------------------------------------------

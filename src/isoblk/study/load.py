@@ -8,8 +8,8 @@ from typing import Any
 from isoblk import toml
 from isoblk.errors import UserError, is_printed, printable
 from isoblk.files import read_text
-from isoblk.run.field import Field, FieldError
-from isoblk.run.typed import convert
+from isoblk.run.field import Field, FieldError, FieldErrors
+from isoblk.run.typed import convert_all
 from isoblk.study.check import check_study
 from isoblk.study.model import Study
 from isoblk.study.presets import HOST
@@ -30,7 +30,7 @@ def load_study(path: Path) -> tuple[Study, str]:
 
     Raises:
         UserError: the file cannot be read, is not TOML, or is not a valid study; names FILE:LINE,
-            the field, the cause and the allowed values.
+            the field, the cause and the allowed values, for each mistake (SeveralError).
     """
     text = read_text(path, "the study", next="name a TOML file")
     return parse_study(text, str(path)), text
@@ -48,7 +48,9 @@ def parse_study(text: str, name: str) -> Study:
     try:
         _refuse_unprintable(document, ())
         document = scaled(document)
-        study = convert(document, Study)
+        study = convert_all(document, Study)
+        if isinstance(study, FieldErrors):
+            raise source.locate_all(study)
         _refuse_host_device(study)
     except FieldError as error:
         raise source.locate(error) from None

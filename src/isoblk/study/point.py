@@ -342,6 +342,9 @@ def build_run(point: Point, repeat: int) -> RunSpec:
         FieldError: a value is malformed, or the device is unknown.
     """
     study, run = point.study, point.study.run
+    warmup_ns = _time(("run", "warmup"), run.warmup, "s")
+    runtime_ns = _time(("run", "runtime"), run.runtime, "s")
+    window_ms = _window_ms(run.window)
     seed = run.seed + repeat
     places = slots(study)
     loads = [_workload(study, index) for index in range(len(study.tenant))]
@@ -372,13 +375,6 @@ def build_run(point: Point, repeat: int) -> RunSpec:
         _event(i, entry, device, lambda kind: _scheduler(study, kind, tenants, groups, why_not))
         for i, entry in enumerate(study.event)
     ]
-    window_ns = _time(("run", "window"), run.window, "ms")
-    if window_ns % 1_000_000 or not window_ns:
-        raise FieldError(
-            ("run", "window"),
-            f"{run.window!r} is not a whole number of milliseconds",
-            next="allowed: 1ms and more",
-        )
     return RunSpec(
         kind="share",
         point=point.labels,
@@ -401,11 +397,23 @@ def build_run(point: Point, repeat: int) -> RunSpec:
             for event in events
             if isinstance(event, SchedulerEvent)
         ),
-        warmup_ns=_time(("run", "warmup"), run.warmup, "s"),
-        runtime_ns=_time(("run", "runtime"), run.runtime, "s"),
-        window_ms=window_ns // 1_000_000,
+        warmup_ns=warmup_ns,
+        runtime_ns=runtime_ns,
+        window_ms=window_ms,
         seed=seed,
     )
+
+
+def _window_ms(window: int | float | str) -> int:
+    field = ("run", "window")
+    window_ns = _time(field, window, "ms")
+    if window_ns % 1_000_000 or not window_ns:
+        raise FieldError(
+            field,
+            f"{window!r} is not a whole number of milliseconds",
+            next="allowed: 1ms and more",
+        )
+    return window_ns // 1_000_000
 
 
 def runs_already(study: Study) -> bool:

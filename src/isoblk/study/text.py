@@ -3,10 +3,10 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from isoblk.errors import UserError
+from isoblk.errors import SeveralError, UserError
 from isoblk.run.field import Field, FieldError, dotted
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -16,6 +16,7 @@ _STRING = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}' r"|'''.*?'{3,5}" r'|"(?:\\.|[^"\\\n])*"' r"|'[^'\n]*'",
     re.DOTALL,
 )
+_SHOWN = 20  # errors of a file
 _SCALAR = re.compile(r"[^,\]}#\n]+")
 
 
@@ -40,15 +41,33 @@ class Source:
 
     def where(self, field: Field) -> str:
         """Return FILE:LINE of `field`, or of the nearest enclosing table; FILE if there is none."""
-        for end in range(len(field), 0, -1):
-            if line := self.lines.get(field[:end]):
-                return f"{self.name}:{line}"
-        return self.name
+        line = self._line(field)
+        return f"{self.name}:{line}" if line else self.name
+
+    def _line(self, field: Field) -> int:
+        return next(
+            (
+                self.lines[field[:end]]
+                for end in range(len(field), 0, -1)
+                if field[:end] in self.lines
+            ),
+            0,
+        )
 
     def locate(self, error: FieldError) -> UserError:
         """Return the error with FILE:LINE."""
         cause = f"{dotted(error.field)}: {error.cause}" if error.field else error.cause
         return UserError(cause, where=self.where(error.field), next=error.next)
+
+    def locate_all(self, errors: Iterable[FieldError]) -> UserError:
+        """Return errors with FILE:LINE, in the order of their lines, as one."""
+        found = [self.locate(one) for one in sorted(errors, key=lambda one: self._line(one.field))]
+        if len(found) == 1:
+            return found[0]
+        if len(found) > _SHOWN:
+            more = f"{len(found) - _SHOWN} more errors"
+            found[_SHOWN:] = [UserError(more, where=self.name, next="correct these first")]
+        return SeveralError(found)
 
 
 class _Scanner:
