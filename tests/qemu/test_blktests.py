@@ -27,6 +27,8 @@ mkdir /sys/kernel/config/nullb/n0
 echo 1 > /sys/kernel/config/nullb/n0/power
 udevadm settle -t 600
 cat /sys/block/n0/queue/scheduler > "$2/scheduler"
+mkdir -p "$2/nodev/block"
+cat <(printf 'status\\tpass\\n') > "$2/nodev/block/001"
 . ./verdict
 """
 
@@ -69,7 +71,7 @@ def test_the_suite_runs_with_our_elevator_on_every_disk_and_its_verdict_counts(
     ]
     done = subprocess.run([*command, "-o", str(found)], capture_output=True, text=True, check=False)
     assert done.returncode == verdict, done.stdout + done.stderr
-    assert done.stdout.startswith(f"{elevator}: {'failed' if verdict else 'passed'}")
+    assert done.stdout.startswith(f"{elevator}: {'failed' if verdict else 'passed'}: 1 pass;")
     results = found / elevator / "results"
     assert (results / "called").read_text().split() == ["block", "throtl", "loop"]
     assert (results / "where").read_text() == f"/host{suite}\n"
