@@ -62,3 +62,45 @@ fsck.ext4 -fn /dev/mapper/vol
     # It is gone; but the SSD could not be told.
     assert "/dev/disk1: not erased: cannot write to byte 0: No such device" in said
     assert left.read("after").startswith("vol: 0 131072 linear ")
+
+
+@pytest.mark.long
+def test_a_cache_whose_dirty_blocks_are_lost_is_removed_and_its_disk_checked(guest: Guest) -> None:
+    # As docs/guides/cache.md has it: a lost SSD does not return, and some blocks were dirty.
+    left = guest.run(
+        f"""
+mount -t tmpfs tmpfs /tmp
+mkdir {VDISK}/disk0 {VDISK}/disk1
+echo memory > {VDISK}/disk0/store; echo 64m > {VDISK}/disk0/size; echo 1 > {VDISK}/disk0/power
+echo memory > {VDISK}/disk1/store; echo 32m > {VDISK}/disk1/size; echo 1 > {VDISK}/disk1/power
+cd /tmp
+export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
+cache() {{ {PYTHON} -m isoblk cache "$@" >> /run/isoblk/said 2>&1; }}
+dd if=/dev/urandom of=a bs=64k count=64 2> /dev/null
+mkfs.ext4 -q -F /dev/disk0
+mkdir fs
+cache create --like setcache --mode writeback fast /dev/disk0 /dev/disk1
+mount /dev/mapper/fast fs
+cp a fs/before; sync
+echo lost > {VDISK}/disk1/fault/state
+cp a fs/during 2> /dev/null || true
+sync fs || true
+cache info fast
+cache delete fast && exit 1
+echo "status $?" >> /run/isoblk/said
+umount fs
+dmsetup remove fast
+[ ! -e /dev/mapper/fast ]
+fsck.ext4 -fy /dev/disk0 > /run/isoblk/fsck && status=0 || status=$?
+[ $status -lt 4 ]
+mount /dev/disk0 fs
+ls fs > /run/isoblk/after
+umount fs
+""",
+        modules=("isoblk_vdisk", "dm-setcache"),
+        memory_mib=1024,
+    )
+    said = left.read("said")
+    assert "the SSD is lost" in said
+    assert "status 2" in said
+    assert "lost+found" in left.read("after")

@@ -10,6 +10,7 @@ from isoblk.cli.help import examples
 from isoblk.console import new_console
 from isoblk.errors import UserError, printable
 from isoblk.machine.blockdev import elevators
+from isoblk.run.field import suggest
 from isoblk.schedulers.isoblk import AUTO, Isoblk
 from isoblk.weights import cost, others, settings
 
@@ -69,7 +70,7 @@ def use(
         missing = settings.why_missing(scheduler)
         raise UserError(
             f"this kernel has no scheduler {scheduler}",
-            next=missing or f"allowed: {', '.join(sorted(known))}",
+            next=missing or suggest(scheduler, known),
         )
     settings.use(found, scheduler, tags, model.text if model else AUTO)
     typer.echo(f"{found.name}: {settings.describe(found)}, also after the next boot")
