@@ -5,15 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace as replace_struct
 
 from isoblk.analysis.claims import judge_all
 from isoblk.analysis.metrics import analyse
 from isoblk.report.answer import Answer, answer
 from isoblk.report.divided import LINES
-from isoblk.report.magnitude import magnitude
 from isoblk.report.sources import OWN, by_source, tally
 from isoblk.result.store import read_results
 from isoblk.run import numbers
@@ -479,31 +476,3 @@ def test_a_high_price_is_told_with_who_keeps_more(tmp_path: Path) -> None:
         "only isoblk keeps more than 90 %, and is 362 % off"
         in (_divided(tmp_path / "even", rates).sentences[1])
     )
-
-
-@given(st.floats(min_value=1, max_value=1e12), st.floats(min_value=1.01, max_value=1e3))
-def test_figures_are_sorted_as_what_they_are_worth(value: float, more: float) -> None:
-    for form in (numbers.time, numbers.rate, numbers.count, numbers.percent):
-        low, high = magnitude(form(value)), magnitude(form(value * more))
-        assert low is not None
-        assert high is not None
-        assert low <= high
-
-
-@pytest.mark.parametrize(
-    ("text", "worth"),
-    [
-        ("–", None),  # noqa: RUF001 (an empty cell)
-        ("", None),
-        ("+", None),
-        ("10.4 ms", 10.4e6),
-        ("81.2 µs", 81.2e3),
-        ("3.21 GB/s", 3.21e9),
-        ("< 0.1 %", 0.1),
-        ("86.5 % to 98.2 %", 86.5),
-        ("+3.0 %", 3.0),
-        ("2,345 K", 2345e3),
-    ],
-)
-def test_the_first_figure_counts(text: str, worth: float | None) -> None:
-    assert magnitude(text) == (None if worth is None else pytest.approx(worth))

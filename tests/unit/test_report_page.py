@@ -143,6 +143,17 @@ def test_claims_runs_and_scripts_are_there(page: str) -> None:
     assert "did NOT take" in text
 
 
+def test_rows_are_sorted_by_their_figures(weights: Path, page: str) -> None:
+    shown = re.findall(r'<td class="n"( data-v="([^"]*)")?>([^<]*)', page)
+    by_text = {text: float(value) for given, value, text in shown if given}
+    iops = [
+        point.estimate("total_iops")
+        for point in analyse(read_results(weights)).points
+        if point.valid
+    ]
+    assert {one.median for one in iops if one} <= set(by_text.values())
+
+
 def test_text_of_the_study_is_escaped(page: str) -> None:
     assert "test the &lt;report&gt;" in page
     assert "# made up &amp; &lt;escaped&gt;" in page

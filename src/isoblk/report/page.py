@@ -24,7 +24,6 @@ from isoblk.report.beside import Beside, beside
 from isoblk.report.figures import choice
 from isoblk.report.figures.drawing import PALETTE, Figure, slug
 from isoblk.report.figures.make import make_figures, silent
-from isoblk.report.magnitude import magnitude
 from isoblk.report.words import meaning, several
 from isoblk.run import numbers
 from isoblk.run.record import Knob
@@ -224,7 +223,6 @@ def render(
         answer_text=_UNIT.sub("\u00a0\\1", found_answer.text),
         contents=_contents(rest, groups, bool(others), other),
         words=Words(),
-        magnitude=magnitude,
         palette=PALETTE,
         beside_table=BESIDE_TABLE,
         mark=Markup(_MARK),

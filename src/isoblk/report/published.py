@@ -81,8 +81,11 @@ def table(analysis: Analysis, compare: CompareTable) -> Table:
                 Cell(bar.scheduler),
                 Cell(bar.series),
                 Cell(bar.x),
-                *(Cell(text.NOTHING if v is None else form(v)) for v in (bar.source, bar.here)),
-                Cell(text.NOTHING if bar.error is None else f"{bar.error:+.1%}"),
+                *(
+                    Cell(text.NOTHING if value is None else form(value), value=value)
+                    for value in (bar.source, bar.here)
+                ),
+                Cell(text.NOTHING if bar.error is None else f"{bar.error:+.1%}", value=bar.error),
             ),
         )
         for bar in found

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The tables of a report as text, before the layout for terminal or page."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -34,10 +35,12 @@ LIMITED = 0.005  # relative difference of ideal and share by weight that is ment
 
 @dataclass(frozen=True)
 class Cell:
-    """text, and the range of the repeats ("" without)."""
+    """text, and the range of the repeats ("" without). value: orders the rows of a table; None
+    without a figure."""
 
     text: str
     spread: str = ""
+    value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ def summary(analysis: Analysis) -> Table:
             cell(point.estimate("jain"), numbers.index),
             waits(point, None, _over(point, RunMetrics.p99_worst)),
             *([cell(read_hits(point), numbers.percent)] if cached else []),
-            Cell(_shares(point) if one_by_one else _top_quarter(point)),
+            _shares(point) if one_by_one else _top_quarter(point),
         ]
         rows.append((state(point), tuple(cells)))
     return Table(tuple(columns), tuple(rows), tuple(_notes(analysis, one_by_one)))
@@ -138,14 +141,14 @@ def glance(analysis: Analysis) -> Table:
     for name in schedulers:
         points = [p for p in analysis.points if p.scheduler == name]
         valid = sum(bool(p.valid) for p in points)
-        cells = [Cell(name), Cell(f"{valid} of {len(points)}")]
+        cells = [Cell(name), Cell(f"{valid} of {len(points)}", value=valid)]
         for metric, form in (
             ("total_vs_none", numbers.percent),
             ("share_error", numbers.percent),
             ("jain", numbers.index),
         ):
             found = [e.mean for p in points if (e := p.estimate(metric)) is not None]
-            cells.append(Cell(_range(found, form)))
+            cells.append(_range(found, form))
         rows.append(("valid" if valid else "invalid", tuple(cells)))
     columns = (
         Column("scheduler", numeric=False),
@@ -380,7 +383,7 @@ def cell(value: Estimate | None, form: Callable[[float], str]) -> Cell:
     """Format a figure; of repeats their median and range."""
     if value is None:
         return Cell(text.NOTHING)
-    return Cell(form(value.median), text.spread(value, form))
+    return Cell(form(value.median), text.spread(value, form), value.median)
 
 
 def waits(point: PointView, tenant: str | None, found: Estimate | None) -> Cell:
@@ -389,7 +392,7 @@ def waits(point: PointView, tenant: str | None, found: Estimate | None) -> Cell:
     for view in point.runs:
         who = starved(view.run.record) if view.run and view.status == "valid" else set()
         if tenant in who or (who and tenant is None):
-            return Cell(NEVER)
+            return Cell(NEVER, value=math.inf)
     served = [one for metrics in point.valid if (one := unbounded(metrics, tenant)) is not None]
     if served:
         return Cell(UNBOUNDED.format(numbers.percent(min(served))))
@@ -401,18 +404,19 @@ def _over(point: PointView, measure: Callable[[RunMetrics], float | None]) -> Es
     return estimate(found) if found else None
 
 
-def _shares(point: PointView) -> str:
+def _shares(point: PointView) -> Cell:
     if not point.valid:
-        return text.NOTHING
+        return Cell(text.NOTHING)
     by_tenant = zip(*([t.share for t in m.tenants] for m in point.valid), strict=True)
-    return " ".join(f"{fmean(shares) * 100:.1f}" for shares in by_tenant)
+    shares = [fmean(of_repeats) for of_repeats in by_tenant]
+    return Cell(" ".join(f"{share * 100:.1f}" for share in shares), value=shares[0])
 
 
-def _top_quarter(point: PointView) -> str:
+def _top_quarter(point: PointView) -> Cell:
     if not point.valid:
-        return text.NOTHING
+        return Cell(text.NOTHING)
     share, ideal = (fmean(values) for values in zip(*map(top_quarter, point.valid), strict=True))
-    return f"{share * 100:.1f} ({ideal * 100:.1f})"
+    return Cell(f"{share * 100:.1f} ({ideal * 100:.1f})", value=share)
 
 
 def top_quarter(metrics: RunMetrics) -> tuple[float, float]:
@@ -421,11 +425,11 @@ def top_quarter(metrics: RunMetrics) -> tuple[float, float]:
     return sum(t.share for t in heavy), sum(t.ideal for t in heavy)
 
 
-def _range(values: Sequence[float], form: Callable[[float], str]) -> str:
+def _range(values: Sequence[float], form: Callable[[float], str]) -> Cell:
     if not values:
-        return text.NOTHING
+        return Cell(text.NOTHING)
     low, high = form(min(values)), form(max(values))
-    return low if low == high else f"{low} to {high}"
+    return Cell(low if low == high else f"{low} to {high}", value=min(values))
 
 
 def _notes(analysis: Analysis, one_by_one: bool) -> list[str]:
