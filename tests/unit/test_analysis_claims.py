@@ -113,7 +113,7 @@ def test_repeats_decide_by_their_interval(tmp_path: Path) -> None:
         ({"scheduler": "cfq"}, "no run matches"),
     ],
 )
-def test_what_is_not_there_decides_nothing(
+def test_a_claim_about_missing_runs_is_undecided(
     tmp_path: Path, where: dict[str, str], reason: str
 ) -> None:
     resultgen.weights_study(tmp_path)

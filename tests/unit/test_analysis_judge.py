@@ -98,13 +98,13 @@ def test_nobody_owes_service_to_one_that_wants_no_more(tmp_path: Path) -> None:
     assert metric_value(found, "service_error") == pytest.approx(0)
 
 
-def test_service_is_unknown_without_the_runs_that_say_what_is_whole(tmp_path: Path) -> None:
+def test_service_is_unknown_without_the_runs_alone_at_full_speed(tmp_path: Path) -> None:
     tenants = [tenant("a", 100), tenant("b", 100)]
     run = Made("bfq", {"a": 100, "b": 90}, tenants=tenants, alone=(0, 0))
     assert metric_value(_last(tmp_path, _alone(100), run), "service_error") is None
 
 
-def test_what_is_lost_is_lost_to_the_bound(tmp_path: Path) -> None:
+def test_lost_throughput_is_relative_to_the_bound(tmp_path: Path) -> None:
     tenants = [tenant("a", 300), tenant("b", 100)]
     none = Made("none", {"a": 500, "b": 500}, tenants=tenants)
     bound = _alone(800)
@@ -139,7 +139,7 @@ def test_a_tenant_of_its_own_is_no_group(tmp_path: Path) -> None:
     assert metric_value(found, "jain_in_group") is None
 
 
-def test_who_gets_nothing_in_a_cgroup_is_the_least(tmp_path: Path) -> None:
+def test_a_task_without_service_is_the_least_of_its_cgroup(tmp_path: Path) -> None:
     tasks = [tenant(f"t{i}", 100, cgroup="web") for i in range(3)]
     run = Made("bfq", {"t0": 0, "t1": 100, "t2": 100}, tenants=tasks)
     assert metric_value(_last(tmp_path, run), "least_in_group") == 0

@@ -96,21 +96,21 @@ def test_a_hierarchy_with_caps_keeps_total_and_caps(
     assert all(amounts[name] <= caps[name] * (1 + 1e-9) for name in weights)
 
 
-def test_what_a_tenant_leaves_goes_to_its_siblings_first() -> None:
+def test_an_unused_share_goes_to_the_siblings_first() -> None:
     tenants = [tenant("a", 100, "g/a"), tenant("b", 100, "g/b"), tenant("c", 100, "c")]
     weights = {t.name: 100.0 for t in tenants}
     root = tree(tenants, [Group(path="g", weight=100)], set(weights), weights)
     assert divide(root, 100, {"a": 5.0}) == pytest.approx({"a": 5, "b": 45, "c": 50})
 
 
-def test_what_a_whole_group_leaves_goes_to_its_neighbours() -> None:
+def test_the_unused_share_of_a_group_goes_to_its_neighbours() -> None:
     tenants = [tenant("a", 100, "g/a"), tenant("b", 300, "b"), tenant("c", 100, "c")]
     weights = {t.name: float(t.weight) for t in tenants}
     root = tree(tenants, [Group(path="g", weight=1000)], set(weights), weights)
     assert divide(root, 100, {"a": 20.0}) == pytest.approx({"a": 20, "b": 60, "c": 20})
 
 
-def test_who_is_idle_has_no_part() -> None:
+def test_an_idle_tenant_has_no_share() -> None:
     tenants = [tenant("a", 100), tenant("b", 900)]
     weights = {t.name: float(t.weight) for t in tenants}
     assert shares(tree(tenants, [], {"a"}, weights), 10, {}) == {"a": 1.0}

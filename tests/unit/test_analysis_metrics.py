@@ -74,7 +74,7 @@ def test_the_ideal_gives_nobody_more_than_it_reaches_alone(tmp_path: Path) -> No
     assert found.capped
 
 
-def test_who_gets_more_than_alone_could_use_it(tmp_path: Path) -> None:
+def test_a_tenant_that_exceeds_its_rate_alone_could_use_the_excess(tmp_path: Path) -> None:
     """Alone a reached 6000 a second, here 7000: nobody else was to have what was beyond."""
     heavy = [tenant("a", 700), tenant("b", 100)]
     found = _only(
@@ -256,7 +256,7 @@ def test_a_share_that_is_6_percent_off_has_not_converged(tmp_path: Path) -> None
     assert [metric_value(near, "converged_ms"), metric_value(far, "converged_ms")] == [0, math.inf]
 
 
-def test_a_burst_is_what_a_tenant_got_beyond_its_share_in_ms_of_it(tmp_path: Path) -> None:
+def test_a_burst_is_the_service_beyond_the_share_in_ms_of_the_share(tmp_path: Path) -> None:
     tenants = [tenant("a", 100), tenant("b", 100, startdelay_ns=500_000_000)]
     # b has all of one window and three quarters of the next, each worth 100 ms of its half.
     a = [2000.0] * 5 + [0.0, 500.0] + [1000.0] * 3

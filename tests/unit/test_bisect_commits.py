@@ -105,7 +105,7 @@ def test_the_first_bad_commit_is_named_with_its_subject(repository: Repository) 
     assert len(tried) <= 2 + 4
 
 
-def test_what_a_merge_brought_in_is_found_on_its_branch(repository: Repository) -> None:
+def test_a_culprit_that_a_merge_brought_in_is_found_on_its_branch(repository: Repository) -> None:
     repository.commit("begin", value="1000")
     repository.run("checkout", "-q", "-b", "side")
     repository.commit("side 1", side="1")
@@ -120,7 +120,7 @@ def test_what_a_merge_brought_in_is_found_on_its_branch(repository: Repository) 
     assert text.endswith("culprit")
 
 
-def test_what_does_not_build_is_skipped_and_said(repository: Repository) -> None:
+def test_a_commit_that_does_not_build_is_skipped_and_reported(repository: Repository) -> None:
     repository.commit("begin", value="1000")
     for at in range(3):
         repository.commit(f"before {at}", other=str(at))
@@ -154,7 +154,7 @@ def test_an_end_that_cannot_be_measured_ends_all(repository: Repository) -> None
         bisected(repository, "HEAD~1", "HEAD")
 
 
-def test_only_what_touches_a_path_is_tried(repository: Repository) -> None:
+def test_only_commits_that_touch_a_path_are_tried(repository: Repository) -> None:
     repository.commit("begin", block__a="1", value="1000")
     for at in range(4):
         repository.commit(f"other {at}", other=str(at))
@@ -167,7 +167,7 @@ def test_only_what_touches_a_path_is_tried(repository: Repository) -> None:
     assert set(tried) <= {"begin", "more 3", "block 1", "block 2"}
 
 
-def test_what_touches_none_of_the_paths_is_not_blamed_on_them(repository: Repository) -> None:
+def test_a_change_outside_the_paths_is_not_blamed_on_commits_inside(repository: Repository) -> None:
     repository.commit("begin", block__a="1", value="1000")
     repository.commit("block 1", block__a="2")
     repository.commit("elsewhere", value="2000")
@@ -237,7 +237,7 @@ def test_git_is_asked_of_that_repository_whatever_the_environment_says(
     assert git.commit(repository.top, "HEAD").id == head
 
 
-def test_what_there_is_to_do_is_said_before(repository: Repository) -> None:
+def test_the_number_of_steps_and_builds_is_announced(repository: Repository) -> None:
     for at in range(9):
         repository.commit(f"step {at}", value=str(at))
     commits = KernelCommits(repository.top, "HEAD~8", "HEAD")

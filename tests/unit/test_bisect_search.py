@@ -39,7 +39,7 @@ def test_the_first_bad_of_a_line_is_found_in_as_few_steps_as_said(
 
 
 @given(st.data(), st.integers(2, 30))
-def test_what_is_skipped_is_said_where_it_may_be_the_first_bad(
+def test_a_skipped_candidate_that_may_be_the_first_bad_is_reported(
     data: st.DataObject, count: int
 ) -> None:
     names = [f"v{at}" for at in range(count)]

@@ -83,7 +83,7 @@ def test_a_threshold_is_written_in_the_metrics_unit(text: str, metric: str, valu
 
 
 @pytest.mark.parametrize("text", ["", "fast", "nan", "inf", "5 apples", "1.2ms"])
-def test_what_is_no_value_is_refused(text: str) -> None:
+def test_a_threshold_that_is_not_a_value_is_refused(text: str) -> None:
     with pytest.raises(UserError, match=r"--threshold: .* is not a value of total_bps"):
         parse(text, "total_bps")
 

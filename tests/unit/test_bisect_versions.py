@@ -34,7 +34,7 @@ OFFERS = [
 ]
 
 
-def test_there_is_one_of_each_version_and_what_is_built_goes_first() -> None:
+def test_each_version_is_listed_once_and_a_built_kernel_takes_precedence() -> None:
     versions = available([kernel("6.12.117"), kernel("7.2.12")], OFFERS)
     assert [one.name for one in versions] == [
         *("6.12.95", "6.12.117", "6.12.118", "7.2.6", "7.2.12", "7.3-rc7")
@@ -64,7 +64,7 @@ def test_no_version_breaks_the_order(text: str) -> None:
     assert order is None or len(order) == 4
 
 
-def test_a_series_is_what_is_built_of_it_else_its_newest() -> None:
+def test_a_series_means_its_built_version_or_else_its_newest() -> None:
     versions = available([kernel("6.12.117")], OFFERS)
     assert choose("6.12", versions).name == "6.12.117"
     assert choose("7.2", versions).name == "7.2.6"
@@ -81,7 +81,7 @@ def test_the_older_is_named_first() -> None:
         KernelVersions(versions, "6.12", "6.12.117")
 
 
-def test_only_what_is_between_is_tried() -> None:
+def test_only_versions_between_good_and_bad_are_tried() -> None:
     range_ = KernelVersions(available([kernel("6.12.117")], OFFERS), "6.12", "7.2")
     assert (range_.good, range_.bad) == ("6.12.117", "7.2.6")
     assert [one for one in range_.order([range_.good], range_.bad) if one != range_.bad] == [

@@ -444,7 +444,7 @@ def test_without_any_superblock_nothing_is_claimed_or_written(image: Image) -> N
     assert image.path.read_bytes() == before
 
 
-def test_what_is_no_cache_is_not_called_damaged(tmp_path: Path) -> None:
+def test_a_disk_without_a_cache_is_not_reported_as_damaged(tmp_path: Path) -> None:
     path = tmp_path / "ssd"
     for content in (bytes(1 << 20), b"\x5a" * 100_000):
         path.write_bytes(content)
@@ -657,7 +657,7 @@ def _run(*words: str) -> tuple[int, str]:
     return result.exit_code, said
 
 
-def test_the_command_says_what_is_there_and_how_it_ended(image: Image) -> None:
+def test_the_command_reports_the_damage_the_repair_and_its_status(image: Image) -> None:
     path = str(image.path)
     status, said = _run(path)
     assert status == 0
@@ -815,7 +815,7 @@ changes = st.fixed_dictionaries(
 )
 @example([(2, {"origin": ORIGIN + 64})], [], [(0, 1, None)], False)
 @example([(0, {"dirty": 41}), (1, {"dirty": 41})], [(959, 4, 0)], [(0, 1, None)], False)
-def test_what_is_called_sound_is_taken_by_the_kernel(
+def test_an_ssd_reported_as_sound_is_accepted_by_the_kernel(
     tmp_path_factory: pytest.TempPathFactory,
     copies: list[tuple[int, dict[str, Any]]],
     records: list[tuple[int, int, int]],

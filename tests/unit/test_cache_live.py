@@ -110,7 +110,7 @@ def test_marks_move_in_an_order_in_which_low_is_never_above_high(mapper: FakeMap
         assert sent == (["set_high", "set_low"] if high == 80 else ["set_low", "set_high"])
 
 
-def test_what_cannot_change_while_it_lives_is_refused(mapper: FakeMapper) -> None:
+def test_a_change_that_a_live_cache_does_not_allow_is_refused(mapper: FakeMapper) -> None:
     make_cache(mapper)
     with pytest.raises(UserError, match="block cannot change"):
         live.edit("fast", {"block": 8192}, FLASHCACHE, mapper)
@@ -223,7 +223,7 @@ def test_any_step_may_fail_or_be_interrupted_with_writes_under_way(
 
 
 @pytest.mark.parametrize("make", ACTS)
-def test_what_undoes_a_failure_may_fail_too(
+def test_a_second_failure_during_recovery_loses_nothing(
     make: Act,
 ) -> None:
     for at in _calls(make):
@@ -258,7 +258,7 @@ class Mortal:
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("make", ACTS)
-def test_what_is_killed_at_any_step_loses_nothing_and_goes_on_after_a_resume(
+def test_a_command_killed_at_any_step_loses_nothing_and_can_be_continued(
     make: Act, after: bool
 ) -> None:
     for at in _calls(make):

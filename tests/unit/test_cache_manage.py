@@ -131,7 +131,7 @@ def test_the_ssd_is_neither_the_origin_nor_a_part_of_it(tmp_path: Path) -> None:
         ("device-mapper: reload ioctl failed\nCommand failed.\n", RunError, "dmsetup table"),
     ],
 )
-def test_what_dmsetup_complains_of_is_told_in_a_line(
+def test_an_error_of_dmsetup_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, error: type[Exception], text: str
 ) -> None:
     program = tmp_path / "dmsetup"

@@ -80,7 +80,7 @@ def machine(tmp_path: Path) -> Machine:
         ({}, ""),
     ],
 )
-def test_an_identity_is_what_the_kernel_calls_the_device(
+def test_an_identity_is_the_name_that_the_kernel_has_for_the_device(
     machine: Machine, files: dict[str, str], identity: str
 ) -> None:
     assert machine.identity(machine.add("sda", "8:0", **files)) == identity
@@ -166,7 +166,7 @@ def test_options_of_a_volume_that_do_not_move_its_data_do_not_change_its_word(
     assert machine.word(crypt) != words[0][0]
 
 
-def test_words_come_from_what_names_a_disk(machine: Machine) -> None:
+def test_words_come_from_attributes_that_identify_a_disk(machine: Machine) -> None:
     assert machine.word(machine.add("vda", "254:0", serial="abc-1")) == "serial:abc-1"
     assert machine.word(machine.add("mmcblk0", "179:0", device__cid="15ab")) == "cid:15ab"
     # What its members have on them.
@@ -212,7 +212,7 @@ def test_a_loop_device_is_its_file_on_its_disk(machine: Machine, tmp_path: Path)
     assert machine.word(one) == ""
 
 
-def test_a_mapped_device_without_a_uuid_is_what_it_is_made_of(machine: Machine) -> None:
+def test_a_mapped_device_without_a_uuid_is_identified_by_its_table(machine: Machine) -> None:
     machine.add("sda", "8:0", wwid="eui.1")
     machine.add("sdb", "8:16", wwid="eui.2")
     places = [machine.add(f"dm-{i}", f"253:{i}", dm__uuid="", dm__name=f"v{i}") for i in range(4)]
@@ -238,7 +238,7 @@ def test_a_mapped_device_without_a_uuid_is_what_it_is_made_of(machine: Machine) 
     assert machine.word(places[1]) == ""
 
 
-def test_what_a_volume_that_is_gone_stood_on_is_known(machine: Machine) -> None:
+def test_the_disk_below_a_removed_volume_is_known(machine: Machine) -> None:
     """Its blocks on an SSD are newer than those of the disk, by whatever name that is asked for."""
     machine.add("sda", "8:0", wwid="eui.1")
     place = machine.add("dm-0", "253:0", dm__uuid="LVM-x", dm__name="v")

@@ -74,7 +74,7 @@ def test_a_device_without_a_lasting_name_is_refused(dev: Path) -> None:
         lasting("/dev/sdb", dev)
 
 
-def test_a_unit_names_disks_by_what_no_copy_of_them_has(dev: Path) -> None:
+def test_a_unit_names_disks_by_links_that_no_copy_shares(dev: Path) -> None:
     for name in ("00000000-01", "0-first"):
         _link(dev, "by-partuuid", name, "sdb")
     for name in ("dm-uuid-LVM-x", "lvm-pv-uuid-x", "md-uuid-x", "aaa-not-a-link"):

@@ -123,7 +123,7 @@ def test_a_region_is_made_on_the_origin_and_then_read_by_way_of_the_cache() -> N
     assert made < cache < read < lines.index("counters before")
 
 
-def test_the_ssd_alone_is_what_the_tenants_use_and_are_charged_for() -> None:
+def test_with_the_ssd_alone_tenants_use_it_and_are_charged_for_it() -> None:
     spec = _spec("ssd", 'files = "cache"')
     assert target.device(spec, UML.place) == "/dev/disk1p1"
     assert target.number_file(spec, UML.place) == "/sys/block/disk1/dev"
@@ -195,7 +195,7 @@ PARTS = Parts("disk0p1", ("disk1p1",), 1 << 30, (1 << 27,), "/run/isoblk")
         ("dm-writecache", {"high_watermark": 60}, "4096 2 high_watermark 60"),
     ],
 )
-def test_a_table_says_what_was_asked_for(cache: str, options: Options, line: str) -> None:
+def test_a_table_has_the_requested_options(cache: str, options: Options, line: str) -> None:
     CACHES[cache].check(options, 1 << 27)
     (setting,) = CACHES[cache].tables(options, PARTS)
     assert f"/dev/disk1p1 {line}" in setting.text
@@ -287,7 +287,7 @@ def test_figures_that_agree_are_believed_and_others_are_not() -> None:
 
 
 @pytest.mark.parametrize("mib", [0, 1, 33, 66, 127])
-def test_what_bcache_loses_of_the_bytes_that_bypass_it_is_found_again(mib: int) -> None:
+def test_bypassed_bytes_are_right_beyond_the_wrap_of_the_counter_of_bcache(mib: int) -> None:
     change = {
         "bypassed": (mib << 20) % (1 << 25),
         "cache_bypass_hits": 0,
@@ -302,7 +302,7 @@ def test_what_bcache_loses_of_the_bytes_that_bypass_it_is_found_again(mib: int) 
 
 
 @pytest.mark.parametrize("text", ["", "before:\n", "before:\nafter:\n", "before:\nx\nafter:\nx\n"])
-def test_what_is_no_account_of_a_cache_is_refused(text: str) -> None:
+def test_text_that_is_not_an_account_of_a_cache_is_refused(text: str) -> None:
     caching = _spec("dm-cache").caching
     assert caching is not None
     with pytest.raises(ValueError):

@@ -59,7 +59,7 @@ def test_a_study_runs_to_its_end(tmp_path: Path, jobs: int) -> None:
     assert sorted(shown) == sorted(SCHEDULERS)
 
 
-def test_what_is_finished_is_not_repeated(tmp_path: Path) -> None:
+def test_a_finished_run_is_not_repeated(tmp_path: Path) -> None:
     expansion = _expansion()
     first = _run(expansion, FakeMachine(), tmp_path)
     again = FakeMachine()
@@ -178,7 +178,7 @@ def test_nothing_is_set_up_with_the_figures_of_an_invalid_run(tmp_path: Path) ->
     assert not any("io.cost.model" in plan or "/io.max" in plan for plan in machine.plans)
 
 
-def test_a_tenant_that_ended_in_the_warmup_adds_nothing_to_what_io_max_divides(
+def test_a_tenant_that_ended_in_the_warmup_adds_nothing_to_the_limits_of_io_max(
     tmp_path: Path,
 ) -> None:
     machine = FakeMachine(unmeasured="t1")
@@ -188,7 +188,7 @@ def test_a_tenant_that_ended_in_the_warmup_adds_nothing_to_what_io_max_divides(
     assert f'"$dev rbps={round(IOS * 4096 * 2 / 3)}' in plan
 
 
-def test_io_max_caps_each_tenant_at_its_share_of_what_none_reached(tmp_path: Path) -> None:
+def test_io_max_caps_each_tenant_at_its_share_of_the_total_under_none(tmp_path: Path) -> None:
     machine = FakeMachine()
     _run(_expansion(schedulers=["io.max"]), machine, tmp_path)
     (plan,) = [plan for plan in machine.plans if "io.max" in plan]
@@ -275,7 +275,7 @@ def test_a_directory_that_holds_no_run_is_made_anew(tmp_path: Path) -> None:
     assert len(again.plans) == 1
 
 
-def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_an_unreadable_result_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "study.json").mkdir()
     with pytest.raises(UserError, match=r"study\.json: cannot read"):
         read_results(tmp_path)
@@ -340,7 +340,7 @@ def test_study_json_is_not_written_after_every_run(
     assert 0 < written[0] < written[1] == len(record.runs)
 
 
-def test_a_study_that_nobody_can_go_on_with_keeps_what_is_finished(tmp_path: Path) -> None:
+def test_a_study_whose_cluster_ends_keeps_finished_runs(tmp_path: Path) -> None:
     expansion = _expansion()
     bench = fake_bench(FakeMachine())
     count = 0
@@ -378,7 +378,7 @@ def test_a_directory_of_the_users_own_is_left_alone(tmp_path: Path, mine: str) -
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / mine]
 
 
-def test_what_a_user_adds_to_a_result_directory_stays(tmp_path: Path) -> None:
+def test_files_that_a_user_adds_to_a_result_directory_stay(tmp_path: Path) -> None:
     expansion = _expansion(schedulers=["none"])
     _run(expansion, FakeMachine(), tmp_path)
     (tmp_path / "runs" / ".git").mkdir()

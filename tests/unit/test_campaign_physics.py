@@ -56,7 +56,7 @@ def test_so_is_the_measured_time() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=6))
-def test_what_the_disk_can_do_is_believed(parts: list[float]) -> None:
+def test_rates_within_the_limits_of_the_disk_are_believed(parts: list[float]) -> None:
     whole = max(sum(parts), 1)
     windows = [round(40 * MB * part / whole) for part in parts]
     outputs = {
@@ -81,7 +81,7 @@ def test_where_the_disk_may_do_more_nothing_is_said(changes: dict[str, Any]) -> 
     assert list(impossible(spec(**changes), outputs)) == []
 
 
-def test_a_disk_that_gets_slower_is_held_to_what_it_could_before() -> None:
+def test_a_disk_that_gets_slower_is_held_to_its_limits_before() -> None:
     slower = DeviceEvent(at_ns=1, attributes={"read_bps": 100 * MB, "servers": 2})
     of = msgspec.structs.replace(spec(), device_events=(slower,))
     assert list(impossible(of, {"a": output("read", {0: 40 * MB})})) == []

@@ -339,7 +339,7 @@ def test_a_weight_is_that_of_the_device_else_the_default(text: str, weight: int)
 
 
 @given(st.text(max_size=40))
-def test_what_is_no_weight_is_none(text: str) -> None:
+def test_text_without_a_number_is_not_a_weight(text: str) -> None:
     try:
         weight_of(text, "8:16")
     except ValueError:

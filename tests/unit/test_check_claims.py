@@ -42,7 +42,7 @@ def test_a_claim_that_fails_is_named(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_what_decides_nothing_has_passed_nothing(tmp_path: Path) -> None:
+def test_an_undecided_claim_does_not_pass(tmp_path: Path) -> None:
     resultgen.weights_study(tmp_path, tier="qemu", claims=[_claim("a third", 0.3)])
     with pytest.raises(RunError, match="1 of 1 claims do not hold; undecided: 'a third'"):
         run.require_claims(read_results(tmp_path))
@@ -84,7 +84,7 @@ where = {{ scheduler = "bfq" }}
         (9000, UML, [], 0, ""),
     ],
 )  # fmt: skip
-def test_the_command_ends_with_what_the_claims_say_and_shows_the_runs(
+def test_the_exit_status_follows_the_claims_and_the_runs_are_shown(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -43,7 +43,7 @@ def test_help_is_whole(
 
 
 @pytest.mark.parametrize("command", ALL, ids=" ".join)
-def test_every_option_and_argument_says_what_it_is(command: tuple[str, ...]) -> None:
+def test_every_option_and_argument_has_a_help_text(command: tuple[str, ...]) -> None:
     one = ALL[command]
     assert one.help
     assert one.help.rstrip().endswith(".")
@@ -89,7 +89,7 @@ def test_help_loads_no_command(arguments: list[str]) -> None:
     assert not loaded & {"rich", "numpy", "polars", "msgspec", "pydantic", "matplotlib"}
 
 
-def test_a_study_is_checked_without_what_reads_traces_and_results() -> None:
+def test_study_check_imports_no_reader_of_traces_or_results() -> None:
     loaded = _loaded("study", "check", str(ROOT / "studies/weights.toml"))
     assert "isoblk.study.check" in loaded
     assert not loaded & {"numpy", "polars", "matplotlib", "jinja2"}

@@ -42,7 +42,7 @@ def test_an_interrupt_in_a_finalizer_is_not_lost() -> None:
     assert (done.stdout, done.stderr) == ("heard\n", "")
 
 
-def test_what_else_a_finalizer_raises_is_still_told() -> None:
+def test_another_exception_of_a_finalizer_is_still_reported() -> None:
     assert "ValueError: of another" in _python(_OTHERS).stderr
 
 

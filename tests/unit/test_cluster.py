@@ -40,7 +40,7 @@ from tests.unit.specs import run_spec
 # -- a run's directory as bytes --
 
 
-def test_what_is_packed_comes_out_again(tmp_path: Path) -> None:
+def test_packed_files_are_unpacked_and_links_are_left_out(tmp_path: Path) -> None:
     source = tmp_path / "a"
     (source / "below").mkdir(parents=True)
     (source / "plan.sh").write_text("#!/bin/sh\n")
@@ -86,14 +86,14 @@ _FILE, _LINK, _HARD = (kind[0] for kind in (tarfile.REGTYPE, tarfile.SYMTYPE, ta
     ],
     ids=lambda packed: "",
 )
-def test_what_is_no_run_is_not_written(tmp_path: Path, packed: bytes) -> None:
+def test_an_archive_that_is_not_a_run_is_not_written(tmp_path: Path, packed: bytes) -> None:
     with pytest.raises(RunError, match="invalid run from worker"):
         unpack(packed, tmp_path / "into" / "run")
     assert {path.name for path in tmp_path.iterdir()} == {"into"}
     assert {path.name for path in (tmp_path / "into").iterdir()} == {"run"}
 
 
-def test_what_would_fill_the_disk_is_not_written(
+def test_an_archive_that_would_fill_the_disk_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("isoblk.campaign.cluster.parcel.LARGEST", 1 << 16)
@@ -118,7 +118,7 @@ def test_another_run_than_the_one_that_was_asked_for_is_not_kept(tmp_path: Path)
     assert {path.name for path in (results / "runs").iterdir()} == {jobs[0].id}
 
 
-def test_what_a_failed_run_left_comes_back(tmp_path: Path) -> None:
+def test_the_files_of_a_failed_run_are_returned(tmp_path: Path) -> None:
     job = make_job(run_spec(), "", "")
     (tmp_path / "left").mkdir()
     (tmp_path / "left" / "console.log").write_text("it failed")
@@ -280,7 +280,7 @@ def test_workers_of_one_process_may_keep_the_same_file_at_once(
     assert kept.read_bytes() == content
 
 
-def test_a_worker_that_loses_what_it_is_sent_is_not_fit(
+def test_a_worker_that_loses_files_sent_to_it_is_refused(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "_find", lambda item: None)
@@ -380,7 +380,7 @@ def test_a_scheduler_that_does_not_come_back_ends_the_study(
         ("local", 1, "host", "only make runs of the uml machine"),
     ],
 )
-def test_what_does_not_go_together_is_refused(
+def test_options_that_conflict_with_a_cluster_are_refused(
     on: str, jobs: int, machine_name: str, told: str
 ) -> None:
     with pytest.raises(UserError, match=told):

@@ -84,7 +84,7 @@ def test_repeats_tell_a_difference_from_noise(tmp_path: Path) -> None:
         assert bool(failed) is failing
 
 
-def test_what_the_runs_were_made_with_is_named(tmp_path: Path) -> None:
+def test_differences_in_kernel_and_modules_are_named(tmp_path: Path) -> None:
     other = msgspec.structs.replace(PROVENANCE, kernel="7.2.0", modules_key="x")
     a = resultgen.weights_study(tmp_path / "a")
     b = resultgen.weights_study(tmp_path / "b", provenance=other)
@@ -237,7 +237,7 @@ def test_units_are_those_of_other_tables(
     st.sampled_from(sorted(name for name, one in METRICS.items() if one.compared)),
     *[st.one_of(st.just(0.0), st.floats(1e-6, 1e12), st.just(math.inf))] * 2,
 )
-def test_what_is_worse_one_way_is_better_the_other(name: str, a: float, b: float) -> None:
+def test_a_worse_figure_is_better_in_the_reverse_comparison(name: str, a: float, b: float) -> None:
     name = name.replace("<tenant>", "t")
     better, deviation = direction(name)
     there, back = (Difference(name, x, y, better, deviation, None) for x, y in ((a, b), (b, a)))
@@ -370,5 +370,5 @@ def test_nothing_in_common_is_the_users_mistake(tmp_path: Path) -> None:
         cli_compare.compare(a, b)
 
 
-def test_chance_is_what_the_text_says() -> None:
+def test_the_help_text_gives_the_level_of_significance() -> None:
     assert f"p of {SIGNIFICANT:g} or more" in " ".join((cli_compare.compare.__doc__ or "").split())

@@ -150,7 +150,7 @@ def shell(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.long
-def test_the_shells_complete_what_a_user_types(shell: str, tmp_path: Path) -> None:
+def test_the_shells_complete_partial_words(shell: str, tmp_path: Path) -> None:
     environment = _home(tmp_path)
     told = _shell(shell, "isoblk --install-completion; true", environment)
     assert f"{shell} completion installed" in told
@@ -178,7 +178,7 @@ def test_the_shells_complete_what_a_user_types(shell: str, tmp_path: Path) -> No
         (["isoblk", ""], ["isoblk", ""]),
     ],
 )  # fmt: skip
-def test_what_bash_has_split_is_one_word_again(split: list[str], joined: list[str]) -> None:
+def test_a_word_that_bash_has_split_is_joined_again(split: list[str], joined: list[str]) -> None:
     environment = {
         "_ISOBLK_COMPLETE": "complete_bash",
         "COMP_WORDS": "\n".join(split),

@@ -143,7 +143,7 @@ def test_a_model_that_is_wrong_is_told_in_a_line(written: str, told: str, schedu
         ("idle_loss", "set max_loss, or remove it"),
     ],
 )
-def test_a_tunable_of_a_former_release_says_what_took_its_place(name: str, told: str) -> None:
+def test_the_error_for_a_former_tunable_names_its_replacement(name: str, told: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_study(study('"auto"', f"{name} = 1\n"), "s.toml")
     assert str(caught.value) == f"s.toml:8: iosched.isoblk.{name}: no such tunable; {told}"
@@ -266,7 +266,7 @@ def test_the_figures_are_written_as_a_line(tmp_path: Path) -> None:
     assert made.record.status == "valid"
 
 
-def test_what_io_cost_measures_alike_is_made_once(tmp_path: Path) -> None:
+def test_a_calibration_that_io_cost_shares_is_run_once(tmp_path: Path) -> None:
     machine = FakeMachine(altered={FILE: f"user {_measured_line()}"})
     record = _made(
         f'{HEAD}{TENANT}[matrix]\nscheduler = ["io.cost", "isoblk"]\n', machine, tmp_path
@@ -297,7 +297,7 @@ def test_no_run_is_made_without_its_figures() -> None:
 @pytest.mark.parametrize(
     ("bps", "iops"), [(7_000_000_000, 1_000_000), (560_000_000, 100_000), (800_000_000, 200_000)]
 )
-def test_small_and_large_requests_cost_what_was_measured(bps: int, iops: int) -> None:
+def test_the_cost_of_small_and_large_requests_is_the_measured_one(bps: int, iops: int) -> None:
     figures = dict.fromkeys(OWN_MODEL, 1) | {"rbps": bps, "rseqiops": iops}
     line = resolve(share(study()).spec, figures, None).scheduler.iosched["cost_model"]
     written = dict(pair.split("=") for pair in str(line).split())
@@ -312,7 +312,7 @@ def test_a_device_on_which_size_does_not_count_has_a_line() -> None:
     assert f"rbps={800_000_000 << 20} rseqiops=800000" in str(line)
 
 
-def test_a_dry_run_says_what_is_measured_first() -> None:
+def test_a_dry_run_says_that_the_cost_model_is_measured_first() -> None:
     scripts = list(dry_run(runs_of(study())))
     assert "# The coefficients of isoblk's cost model are measured first." in scripts[-1]
     assert (
@@ -336,7 +336,7 @@ def test_a_disk_that_changes_to_it_has_its_figures_too() -> None:
     assert "isoblk's cost model" in dry
 
 
-def test_what_the_tunable_reads_can_be_written_to_it(tmp_path: Path) -> None:
+def test_a_value_read_from_the_tunable_can_be_written_to_it(tmp_path: Path) -> None:
     assert [to_write(text) for text in ("bytes", f"auto {LINE}", f"user {LINE}")] == [
         *("bytes", "auto", LINE),
     ]
@@ -401,7 +401,7 @@ def test_a_real_disk_is_measured_by_fio() -> None:
     assert {one.workload.program for spec in specs for one in spec.tenants} == {"fio"}
 
 
-def test_what_is_about_an_absent_scheduler_goes_with_it() -> None:
+def test_settings_for_an_absent_scheduler_are_removed_with_it() -> None:
     text = (
         f'{HEAD}{TENANT}latency_target = "1ms"\n[matrix]\nscheduler = ["none", "io.latency"]\n'
         '"tenant.t.latency_target" = [0, "2ms"]\n'

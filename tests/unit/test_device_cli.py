@@ -59,7 +59,7 @@ def test_every_preset_is_listed(
         assert path.stem in out
 
 
-def test_the_list_says_what_was_written_on_each_flash_drive(
+def test_the_list_shows_the_precondition_of_each_flash_drive(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status(monkeypatch, "list") == 0
@@ -105,7 +105,7 @@ def test_a_preset_is_shown_with_its_source_state_units_and_figures(
     assert "disk.rpm" not in out
 
 
-def test_a_figures_load_is_shown_with_what_competes_with_it(
+def test_the_load_of_a_figure_is_shown_with_its_competing_load(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "400")
@@ -273,7 +273,7 @@ def test_the_models_of_a_database_are_listed(
     ]
 
 
-def test_a_model_of_a_database_becomes_a_preset_that_is_checked_by_what_it_was_fitted_to(
+def test_a_preset_from_the_database_is_checked_by_the_figures_it_is_fitted_to(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "mine.toml"

@@ -80,7 +80,7 @@ def test_a_synchronous_engine_has_one_request_in_flight(tmp_path: Path) -> None:
         ({"rw": "write", "idle": "1"}, "made no request"),
     ],
 )
-def test_what_cannot_be_used_is_left_out_with_the_reason(
+def test_an_unusable_fio_job_is_left_out_with_the_reason(
     tmp_path: Path, options: dict[str, str], why: str
 ) -> None:
     given = {"rw": "randread"} | options
@@ -112,7 +112,7 @@ def test_jobs_that_ran_together_are_left_out(tmp_path: Path) -> None:
         ('{"client_stats": []}', "no list of jobs"),
     ],
 )
-def test_what_is_not_fios_json_is_one_error(tmp_path: Path, content: str, why: str) -> None:
+def test_a_file_that_is_not_fios_json_is_one_error(tmp_path: Path, content: str, why: str) -> None:
     path = tmp_path / "fio.json"
     path.write_text(content)
     with pytest.raises(UserError, match=why):

@@ -146,7 +146,7 @@ def test_a_drive_that_seeks_is_a_disk() -> None:
     assert {one.name for one in attributes(device, expect).values()} == {"seek_avg_ns", "outer_bps"}
 
 
-def test_a_seek_is_changed_by_what_the_latency_lacks() -> None:
+def test_the_seek_time_is_fitted_to_the_measured_latency() -> None:
     expect = [load("randread", "4k", 1, "lat_mean_ns", 12_000_000)]
 
     def disk(device: VdiskDevice) -> list[Measured]:
@@ -168,7 +168,7 @@ def test_without_random_reads_there_is_no_guess() -> None:
     # Known values of greedy collection: 1.07, 1.15, 1.28 and twice the data.
     [(0.07, 7.82), (0.15, 4.02), (0.28, 2.48), (1.0, 1.26)],
 )
-def test_garbage_collection_costs_what_is_known(spare: float, amplification: float) -> None:
+def test_write_amplification_agrees_with_known_values(spare: float, amplification: float) -> None:
     assert write_amplification(spare) == pytest.approx(amplification, abs=0.01)
 
 

@@ -44,7 +44,7 @@ names = st.text(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(models=st.dictionaries(names, figures, min_size=1, max_size=5), gap=st.integers(0, 2))
-def test_what_is_written_is_read_as_it_was(
+def test_written_models_are_read_back_unchanged(
     tmp_path: Path, models: dict[str, dict[str, int]], gap: int
 ) -> None:
     text = ("\n" * gap).join(

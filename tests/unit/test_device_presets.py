@@ -42,14 +42,14 @@ def written(device: VdiskDevice) -> dict[str, str]:
     }
 
 
-def test_a_disk_of_fixed_times_is_written_without_what_it_does_not_look_at() -> None:
+def test_a_disk_of_fixed_times_is_written_without_attributes_it_ignores() -> None:
     assert list(written(VdiskDevice())) == [
         *("model", "size", "logical_block_size", "queue_depth", "hw_queues"),
         *("read_bps", "write_bps", "servers", "read_ns", "write_ns", "trim_ns", "power"),
     ]
 
 
-def test_what_is_not_as_usual_is_written_before_the_power() -> None:
+def test_attributes_that_are_not_defaults_are_written_before_the_power() -> None:
     names = written(VdiskDevice(write_cache=True, store="memory", jitter=5, flush_ns=7, seed=3))
     assert names["write_cache"] == "1"
     assert (names["store"], names["jitter"], names["flush_ns"]) == ("memory", "5", "7")
@@ -269,7 +269,7 @@ def test_a_load_beside_that_cannot_be_made_names_the_figure() -> None:
             make_spec(VdiskDevice(), msgspec.structs.replace(expect, beside=beside))
 
 
-def test_tables_say_what_is_allowed_and_keep_what_was_not_fitted_apart() -> None:
+def test_tables_show_the_tolerance_and_list_figures_not_fitted_separately() -> None:
     expect = ExpectEntry(what="x", rw="read", metric="lat_p99_ns", value=1000, source="s")
     loose = msgspec.structs.replace(expect, what="y", metric="iops", fitted=False)
     console = Console(width=120, record=True, file=StringIO())
@@ -319,7 +319,7 @@ def test_a_cloud_volume_is_written_only_if_it_is_one() -> None:
         ({"model": "flash", "flash": {"readahead": "65m"}}, "out of range"),
     ],
 )
-def test_what_a_device_cannot_be_is_refused(entry: dict[str, object], why: str) -> None:
+def test_an_impossible_device_is_refused(entry: dict[str, object], why: str) -> None:
     with pytest.raises(FieldError, match=why):
         load_device({"driver": "vdisk", **entry})
 

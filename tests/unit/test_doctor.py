@@ -19,7 +19,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_only_what_is_required_makes_it_unhealthy() -> None:
+def test_only_a_missing_requirement_is_unhealthy() -> None:
     fine = Check("a", State.OK, "")
     optional = Check("b", State.OPTIONAL, "", "do")
     missing = Check("c", State.MISSING, "", "do")
@@ -56,7 +56,9 @@ def test_build_tools_are_no_must_where_all_is_built(monkeypatch: pytest.MonkeyPa
     assert doctor.check_build_tools().state is State.OPTIONAL
 
 
-def test_what_ssd_caches_need_is_named_with_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_programs_of_ssd_caches_are_named_with_their_packages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     there = {"dmsetup"}
     monkeypatch.setattr("shutil.which", lambda name, path=None: name in there)
     check = doctor.check_caches()

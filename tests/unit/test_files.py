@@ -79,7 +79,7 @@ def test_no_command_replaces_its_input(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_is_there_is_replaced_only_by_force(
+def test_an_existing_file_is_replaced_only_by_force(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     words, _ = COMMANDS[command]
@@ -143,7 +143,7 @@ def _listing(directory: Path) -> list[str]:
     "error", [RunError("x"), UserError("x"), KeyboardInterrupt(), OSError(errno.ENOSPC, "full")]
 )
 @pytest.mark.parametrize("force", [False, True])
-def test_what_fails_leaves_nothing(tmp_path: Path, error: BaseException, force: bool) -> None:
+def test_a_failed_write_leaves_no_files(tmp_path: Path, error: BaseException, force: bool) -> None:
     if force:
         (tmp_path / "a").write_text("old")
     with (
@@ -201,7 +201,7 @@ def test_of_two_files_none_is_made_if_one_name_is_taken_meanwhile(tmp_path: Path
     assert (tmp_path / "b").read_text() == "another's"
 
 
-def test_force_replaces_what_a_link_leads_to(tmp_path: Path) -> None:
+def test_force_replaces_the_target_of_a_link(tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     (tmp_path / "far" / "a").write_text("old")
     (tmp_path / "a").symlink_to("far/a")
@@ -213,7 +213,7 @@ def test_force_replaces_what_a_link_leads_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("elsewhere", ["here", "/dev/shm"])
-def test_what_lies_beside_a_link_is_written_beside_it(tmp_path: Path, elsewhere: str) -> None:
+def test_a_file_next_to_a_link_is_written_next_to_the_link(tmp_path: Path, elsewhere: str) -> None:
     """The names of a trace's streams, of which the trace is a link to another name, or to another
     file system."""
     base = tmp_path if elsewhere == "here" else Path(elsewhere)

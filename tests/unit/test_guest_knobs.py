@@ -76,13 +76,13 @@ def test_a_file_says_nothing_of_another(parts: list[str]) -> None:
     }
 
 
-def test_what_is_for_one_device_is_written_to_files_that_take_it_only() -> None:
+def test_a_line_for_a_device_is_written_only_to_files_that_take_one() -> None:
     write(ForDevice("rbps=100"), PATH)
     with pytest.raises(ValueError, match="no line for a device goes to"):
         write(ForDevice("$(touch /tmp/x)"), "/sys/block/sda/queue/read_ahead_kb")
 
 
-def test_a_file_written_twice_must_hold_what_was_written_last() -> None:
+def test_a_file_written_twice_must_hold_the_last_value() -> None:
     (knob,) = check((Setting("/a", "1"), Setting("/a", "2")), {"/a": "2"}, "")
     assert knob.ok
     assert knob.asked == "2"

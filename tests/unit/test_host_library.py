@@ -87,7 +87,7 @@ def _registers(length: int) -> bytes:
 
 
 @pytest.mark.parametrize("area", _AREAS)
-def test_the_host_gets_its_whole_area_with_zeros_behind_what_is_known(
+def test_the_host_gets_its_whole_area_with_zeros_after_the_known_part(
     built: Path, area: int
 ) -> None:
     host = _host(built, area)
@@ -105,7 +105,9 @@ def test_the_host_is_asked_once_for_its_size(built: Path) -> None:
 
 
 @given(st.integers(72, 8192), st.lists(st.integers(72, 8192), min_size=1, max_size=4))
-def test_no_call_sees_what_another_has_left(built: Path, area: int, lengths: list[int]) -> None:
+def test_no_call_sees_registers_of_an_earlier_call(
+    built: Path, area: int, lengths: list[int]
+) -> None:
     host = _host(built, area * 8)
     for length in lengths:
         registers = _registers(length * 8)

@@ -117,7 +117,7 @@ def deep_sync_on_a_hard_disk(study: Mapping[str, Any]) -> dict[str, float]:
     return {"late": 0.1 * sum(one["iodepth"] for one in study["tenant"]) / 64}
 
 
-def test_a_made_up_fault_is_found_and_shrunk_to_what_makes_it(tmp_path: Path) -> None:
+def test_a_made_up_fault_is_found_and_shrunk_to_its_cause(tmp_path: Path) -> None:
     finds, spent = hunt(tmp_path, judged(deep_sync_on_a_hard_disk), Budget(runs=200))
     first = finds[0]
     study = SPACE.document(first.candidate, "bfq")
@@ -133,7 +133,7 @@ def test_a_made_up_fault_is_found_and_shrunk_to_what_makes_it(tmp_path: Path) ->
     assert spent.runs >= 200
 
 
-def test_what_a_find_explains_is_not_found_again(tmp_path: Path) -> None:
+def test_a_candidate_that_a_find_explains_is_not_found_again(tmp_path: Path) -> None:
     finds, _ = hunt(tmp_path, judged(deep_sync_on_a_hard_disk), Budget(runs=300))
     assert len({find.candidate for find in finds}) == len(finds)
     for at, find in enumerate(finds):
@@ -158,7 +158,7 @@ def test_another_seed_looks_elsewhere(tmp_path: Path) -> None:
     assert (tmp_path / "one").read_bytes() != (tmp_path / "two").read_bytes()
 
 
-def test_a_hunt_that_was_killed_goes_on_with_what_it_has(tmp_path: Path) -> None:
+def test_a_killed_hunt_goes_on_from_its_journal(tmp_path: Path) -> None:
     judge = judged(deep_sync_on_a_hard_disk)
     whole, _ = hunt(tmp_path, judge, Budget(runs=300), journal="whole")
     lines = (tmp_path / "whole").read_bytes().splitlines(keepends=True)
@@ -238,7 +238,7 @@ def test_a_damaged_journal_is_refused_and_kept(tmp_path: Path) -> None:
 
 
 @given(candidates())
-def test_what_is_simpler_is_another_candidate_of_the_space(candidate: Candidate) -> None:
+def test_a_simpler_candidate_is_another_candidate_of_the_space(candidate: Candidate) -> None:
     for place in SPACE.places(candidate):
         for simpler in SPACE.simpler(candidate, place):
             assert simpler != candidate
@@ -263,7 +263,7 @@ def test_nothing_is_shrunk_if_nothing_simpler_shows_it(candidate: Candidate) -> 
 
 
 @given(candidates(), candidates())
-def test_a_candidate_explains_itself_and_what_has_it_and_more(
+def test_a_candidate_explains_itself_and_candidates_that_contain_it(
     candidate: Candidate, other: Candidate
 ) -> None:
     assert SPACE.explains(candidate, candidate)

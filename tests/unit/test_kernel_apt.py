@@ -293,7 +293,7 @@ def test_another_distribution_needs_debians_keys(
         fetch(ubuntu, "6.12")
 
 
-def test_what_is_made_of_debian_keeps_its_mirror(
+def test_a_derivative_of_debian_keeps_its_mirror(
     fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = tmp_path / "os-release"

@@ -206,7 +206,7 @@ def test_ready_kernel_is_not_built_again(lab: Path) -> None:
     assert calls(lab) == before
 
 
-def test_build_directory_keeps_only_what_modules_need(lab: Path) -> None:
+def test_the_build_directory_keeps_only_files_that_modules_need(lab: Path) -> None:
     target = make_kernel(lab).build
     for name in ("linux", "Module.symvers", "scripts/modpost.o", "drivers/block/null_blk.ko"):
         assert (target / name).exists(), name
@@ -312,7 +312,7 @@ def test_a_suite_that_is_named_has_its_own_package(lab: Path, archive: list[str]
     assert found.identity == "linux-source-6.12_6.12.118-1"
 
 
-def test_a_package_of_a_bisection_is_not_what_its_series_means(
+def test_a_source_that_a_bisection_unpacked_does_not_stand_for_its_series(
     lab: Path, monkeypatch: pytest.MonkeyPatch, archive: list[str]
 ) -> None:
     fetched = archive
@@ -549,7 +549,9 @@ def web(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         thread.join()
 
 
-def test_a_source_from_a_url_is_what_its_checksum_says(lab: Path, web: tuple[str, Path]) -> None:
+def test_a_source_from_a_url_is_identified_by_its_checksum(
+    lab: Path, web: tuple[str, Path]
+) -> None:
     address, root = web
     tarball = make_tarball(root.parent, "web/linux-6.12.tar.xz")
     digest = hashlib.sha256(tarball.read_bytes()).hexdigest()
@@ -708,7 +710,7 @@ def test_modules_that_do_not_compile_leave_a_log_and_nothing_else(lab: Path) -> 
     assert list((lab / "cache/modules").iterdir()) == []
 
 
-def test_clean_removes_everything_but_what_is_in_use(lab: Path) -> None:
+def test_clean_removes_all_kernels_that_are_not_in_use(lab: Path) -> None:
     plain, debug = make_kernel(lab), make_kernel(lab, debug=True)
     modules = kernel.build_modules(plain)
     with kernel.hold(debug):
@@ -737,7 +739,7 @@ def test_a_kernel_stays_while_a_study_runs_on_it(
     assert kernel.list_kernels() == [made]
 
 
-def test_what_goes_wrong_beside_a_kernel_in_use_is_not_blamed_on_the_cache(lab: Path) -> None:
+def test_an_error_while_a_kernel_is_in_use_is_not_blamed_on_the_cache(lab: Path) -> None:
     with pytest.raises(PermissionError), kernel.hold(make_kernel(lab)):
         raise PermissionError(errno.EACCES, "Permission denied")
 
@@ -764,7 +766,7 @@ def test_clean_keeps_sources_unless_told_and_needed(lab: Path) -> None:
     assert not home.exists()
 
 
-def test_clean_sweeps_what_a_killed_process_left_but_not_a_running_one(lab: Path) -> None:
+def test_clean_removes_leftovers_of_killed_processes_but_not_of_running_ones(lab: Path) -> None:
     (lab / "cache/sources/.a.part").mkdir(parents=True)
     (lab / "cache/sources/.fetch.xyz").mkdir()
     with store.lock("source-fetch"):
@@ -818,7 +820,7 @@ def test_a_cache_that_may_only_be_read_is_used(lab: Path) -> None:
 
 
 @pytest.mark.usefixtures("reachable")
-def test_who_uses_a_cache_that_may_only_be_read_keeps_it(lab: Path) -> None:
+def test_a_kernel_in_use_from_a_read_only_cache_is_kept(lab: Path) -> None:
     made = make_kernel(lab)
     with as_somebody_else(lab / "cache"):
         using = hold(made)

@@ -64,7 +64,9 @@ def test_every_way_to_fail_is_told_apart(tmp_path: Path) -> None:
 
 
 @given(wanted, st.data())
-def test_exactly_what_differs_is_reported(symbols: dict[str, str], data: st.DataObject) -> None:
+def test_exactly_the_lines_that_did_not_take_effect_are_reported(
+    symbols: dict[str, str], data: st.DataObject
+) -> None:
     symbols = {name: value for name, value in symbols.items() if value != "n"}
     lost = data.draw(st.sets(st.sampled_from(sorted(symbols))) if symbols else st.just(set()))
     kept = {name: value for name, value in symbols.items() if name not in lost}

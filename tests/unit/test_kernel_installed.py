@@ -105,7 +105,7 @@ def test_a_users_log_is_not_written_over(machine: Path) -> None:
     assert (machine / "out.log").read_text() == "mine"
 
 
-def test_a_failed_build_leaves_what_was_there_and_a_log(machine: Path) -> None:
+def test_a_failed_build_leaves_earlier_modules_and_a_log(machine: Path) -> None:
     build(machine, machine / "linux")
     (machine / "bin" / "fail").touch()
     with pytest.raises(RunError, match=r"x.c:3:1: error: expected ';'.*out\..*\.log"):
@@ -171,7 +171,7 @@ def test_apts_versions_are_read() -> None:
 
 
 @pytest.mark.parametrize("release", ["", "..", "../../etc", "a b", "6.12;reboot"])
-def test_what_is_no_release_is_refused(machine: Path, release: str) -> None:
+def test_a_name_that_is_not_a_kernel_release_is_refused(machine: Path, release: str) -> None:
     with pytest.raises(UserError, match="not a kernel release"):
         find(machine, release)
 

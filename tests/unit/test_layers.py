@@ -197,7 +197,7 @@ def test_a_file_system_takes_the_uppermost_device() -> None:
         (("integrity", "thin"), 243 * MIB),
     ],
 )
-def test_what_the_tenants_have(stack: tuple[str, ...], size: int) -> None:
+def test_the_size_of_a_stack_of_layers(stack: tuple[str, ...], size: int) -> None:
     assert size_of(stack, DISK) == size
 
 

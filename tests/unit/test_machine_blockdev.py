@@ -17,7 +17,7 @@ def fake(tmp_path: Path) -> FakeMachine:
     return machine(tmp_path)
 
 
-def test_a_study_is_told_what_the_disk_is(fake: FakeMachine) -> None:
+def test_a_disk_is_described_to_a_study(fake: FakeMachine) -> None:
     assert blockdev.describe(fake.disk()) == HostDevice(
         name="sdb", what="FAST SSD", size=1 << 30, queue_depth=127, hw_queues=2
     )
@@ -35,7 +35,7 @@ def test_a_device_without_a_queue_is_refused(fake: FakeMachine) -> None:
         blockdev.disk_of("/dev/dm-0", "252:0", fake.sys)
 
 
-def test_paths_of_an_nvme_disk_are_not_what_to_name(fake: FakeMachine) -> None:
+def test_an_nvme_disk_with_multipath_is_refused(fake: FakeMachine) -> None:
     put(fake.sys / "block/nvme0n1/dev", "259:0\n")
     put(fake.sys / "block/nvme0c0n1/mq/0/nr_tags", "1023\n")
     (fake.sys / "dev/block/259:0").symlink_to(fake.sys / "block/nvme0n1")
@@ -53,7 +53,7 @@ def test_a_number_that_no_device_has_is_refused(fake: FakeMachine) -> None:
 @pytest.mark.parametrize(
     ("path", "why"), [("/no/such", "no such device"), ("/dev/null", "is not a block device")]
 )
-def test_what_is_no_disk_is_refused(path: str, why: str) -> None:
+def test_a_path_that_is_not_a_disk_is_refused(path: str, why: str) -> None:
     with pytest.raises(UserError, match=why):
         blockdev.find_disk(path)
 

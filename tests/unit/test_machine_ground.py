@@ -126,7 +126,9 @@ def test_a_mount_of_an_overlapping_partition_is_seen_from_a_loop_device(stack: S
         ("0 100 zero", [False, False]),
     ],
 )
-def test_targets_stand_on_what_they_say(stack: Stack, row: str, shares: list[bool]) -> None:
+def test_targets_stand_on_the_devices_of_their_table(
+    stack: Stack, row: str, shares: list[bool]
+) -> None:
     disks = [stack.add(name, 1000) for name in ("sda", "sdb")]
     ends = [
         stack.mapped("a", f"0 50 linear {disks[0]} 950"),

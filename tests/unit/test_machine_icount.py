@@ -112,7 +112,7 @@ def test_a_run_is_named_by_its_processors_and_its_record_has_them(tmp_path: Path
         (run_spec(filesystem=DISK), "ext4"),
     ],
 )
-def test_what_would_be_read_from_the_host_is_refused(spec: RunSpec, told: str) -> None:
+def test_a_program_that_is_read_from_the_host_is_refused(spec: RunSpec, told: str) -> None:
     with pytest.raises(UserError, match=f"icount machine has blkload only, not {told}; choose"):
         check_programs([spec], ICOUNT)
     check_programs([spec], QEMU)

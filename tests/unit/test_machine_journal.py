@@ -61,14 +61,14 @@ def test_a_queue_is_as_it_was_after_a_run(fake: FakeMachine) -> None:
     assert list((fake.root / "state").iterdir()) == []
 
 
-def test_the_scheduler_is_set_back_before_what_it_resets(fake: FakeMachine) -> None:
+def test_the_scheduler_is_restored_before_the_attributes_it_resets(fake: FakeMachine) -> None:
     names = list(book.read_queue(fake.place / "queue").values)
     assert names[:2] == ["scheduler", "iosched/read_expire"]
     assert "nr_requests" in names
     assert "logical_block_size" not in names
 
 
-def test_what_is_as_it_was_is_not_written(fake: FakeMachine) -> None:
+def test_an_unchanged_attribute_is_not_written(fake: FakeMachine) -> None:
     queue = fake.place / "queue"
     change = book.read_queue(queue)
     (queue / "nr_requests").chmod(0o444)
@@ -108,7 +108,7 @@ with book.journal(root / "state") as own:
 """
 
 
-def test_what_a_killed_process_left_is_restored_once(fake: FakeMachine) -> None:
+def test_the_changes_of_a_killed_process_are_undone_once(fake: FakeMachine) -> None:
     state, before = fake.root / "state", _state(fake.place / "queue")
     subprocess.run([sys.executable, "-c", _KILLED, str(fake.root)], check=False)
     assert (fake.root / LOOP_FILE).exists()
@@ -161,7 +161,7 @@ def test_a_name_that_no_journal_can_hold_is_an_error(fake: FakeMachine) -> None:
     assert not list(state.iterdir())
 
 
-def test_what_cannot_be_undone_stays_in_the_journal(fake: FakeMachine) -> None:
+def test_a_change_that_cannot_be_undone_stays_in_the_journal(fake: FakeMachine) -> None:
     state, group = fake.root / "state", fake.root / "cgroup/isoblk-sdb"
     with (
         pytest.raises(RunError, match=r"some changes.*isoblk-sdb.*isoblk host restore"),

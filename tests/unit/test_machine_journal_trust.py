@@ -269,7 +269,7 @@ NAMES = list(_evil(FakeMachine(Path("/x"))))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_no_run_changes_is_not_believed_nor_anything_beside_it(
+def test_a_journal_with_a_change_that_no_run_makes_is_refused_as_a_whole(
     fake: FakeMachine, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     put(fake.root / "victim/queue/scheduler", "none\n")
@@ -324,7 +324,7 @@ def test_state_is_made_for_its_user_alone(fake: FakeMachine) -> None:
         os.umask(before)
 
 
-def test_what_is_left_under_the_name_of_a_new_journal_is_not_written_through(
+def test_a_link_under_the_name_of_a_new_journal_is_not_followed(
     fake: FakeMachine,
 ) -> None:
     put(fake.root / "victim", "kept")
@@ -441,7 +441,9 @@ def test_a_directory_that_a_stranger_makes_first_is_refused(
 
 
 @pytest.mark.parametrize("kind", ["link", "directory", "fifo"])
-def test_what_is_not_the_loop_devices_file_is_not_removed(fake: FakeMachine, kind: str) -> None:
+def test_a_path_that_is_not_a_regular_file_is_not_removed_as_a_loop_file(
+    fake: FakeMachine, kind: str
+) -> None:
     place = fake.root / OWN
     put(fake.root / "victim", "kept")
     if kind == "link":

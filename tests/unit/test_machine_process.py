@@ -20,7 +20,7 @@ def test_an_interrupt_while_a_guest_starts_does_not_end_it(tmp_path: Path) -> No
     assert (tmp_path / "console.log").read_text() == "plan: exit status 0\n"
 
 
-def test_who_starts_a_guest_hears_of_interrupts_again(tmp_path: Path) -> None:
+def test_signals_are_unblocked_again_after_a_guest_is_started(tmp_path: Path) -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     Processes(time_limit_s=60).run(["sh", "-c", "echo 'plan: exit status 0'"], tmp_path, {})
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
@@ -30,7 +30,7 @@ def test_who_starts_a_guest_hears_of_interrupts_again(tmp_path: Path) -> None:
 _WARNING = "WARNING: CPU: 2 PID: 1 at arch/x86/kernel/apic/ipi.c:70 native_smp_send_reschedule"
 
 
-def test_what_the_kernel_complains_of_before_it_powers_down_fails_the_run(tmp_path: Path) -> None:
+def test_a_kernel_warning_before_power_down_fails_the_run(tmp_path: Path) -> None:
     lines = ["plan: exit status 0", _WARNING, "reboot: Power down"]
     with pytest.raises(RunError, match="the kernel failed: WARNING: CPU: 2"):
         _console(tmp_path, lines)

@@ -53,11 +53,11 @@ def unpack(archive: bytes) -> list[tuple[str, int, bytes]]:
 
 
 @given(ENTRIES)
-def test_what_is_packed_is_unpacked(entries: list[initramfs.Entry]) -> None:
+def test_a_packed_initramfs_unpacks_to_the_same_entries(entries: list[initramfs.Entry]) -> None:
     assert unpack(initramfs.archive(entries)) == [(e.path, e.mode, e.data) for e in entries]
 
 
-def test_a_guests_files_are_what_its_init_asks_for(
+def test_a_guest_has_the_files_that_its_init_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(qemu, "busybox", lambda: b"program")
@@ -136,9 +136,7 @@ def test_no_emulator_names_its_package(tmp_path: Path, monkeypatch: pytest.Monke
         "half a line of a programWARNING: CPU: 0 PID: 1 at x.c:1",
     ],
 )
-def test_what_the_kernel_complains_of_fails_a_run_that_ended_well(
-    tmp_path: Path, line: str
-) -> None:
+def test_a_kernel_complaint_fails_a_run_that_ended_well(tmp_path: Path, line: str) -> None:
     console = tmp_path / "console.log"
     console.write_text(f"booted\r\n{line}\r\nplan: exit status 0\r\n")
     assert failure(console, 0).startswith(f"the kernel failed: {line}; ")
@@ -147,7 +145,7 @@ def test_what_the_kernel_complains_of_fails_a_run_that_ended_well(
 @pytest.mark.parametrize(
     "line", ["DEBUG: x", "tainting kernel", "1 BUGS", "INFO: lockdep is turned on"]
 )
-def test_what_is_no_complaint_does_not(tmp_path: Path, line: str) -> None:
+def test_a_line_that_is_not_a_complaint_does_not_fail_a_run(tmp_path: Path, line: str) -> None:
     console = tmp_path / "console.log"
     console.write_text(f"{line}\r\nplan: exit status 0\r\n")
     assert failure(console, 0) == ""

@@ -64,7 +64,7 @@ _NO_LIBRARY = "ERROR: ld.so: object '/proc/self/fd/3' from LD_PRELOAD cannot be 
         (_BOOTED + "Kernel panic: Requested init /x failed (error -13).", "directory", "-o"),
     ],
 )
-def test_each_refusal_is_told_with_what_to_do(console: str, cause: str, todo: str) -> None:
+def test_each_refusal_is_reported_with_a_remedy(console: str, cause: str, todo: str) -> None:
     told = trouble(console, 1, True)
     assert told is not None
     assert cause in told.cause
@@ -95,7 +95,7 @@ def test_a_library_that_is_not_loaded_is_no_success() -> None:
         "Checking PROT_EXEC mmap in x...Operation not permitted",
     ],
 )
-def test_what_a_program_of_the_guest_says_is_no_refusal(line: str, failed: bool) -> None:
+def test_output_of_a_program_of_the_guest_is_not_a_refusal(line: str, failed: bool) -> None:
     assert trouble(f"{_BEGUN}{line}\n", 0, failed) is None
 
 

@@ -125,7 +125,7 @@ def test_a_use_of_another_partition_is_no_use_of_this(fake: FakeMachine) -> None
     users.refuse_in_use(_part(fake), fake.sys, fake.proc)
 
 
-def test_what_is_only_read_may_be_read_only(fake: FakeMachine) -> None:
+def test_a_disk_that_is_only_read_may_be_read_only(fake: FakeMachine) -> None:
     put(fake.place / "ro", "1\n")
     users.refuse_in_use(fake.disk(), fake.sys, fake.proc, written=False)
 

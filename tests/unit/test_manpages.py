@@ -26,7 +26,7 @@ def test_every_command_has_a_page_with_all_its_options() -> None:
             assert line.strip() in text.replace("\\(dq", '"')
 
 
-def test_what_a_page_refers_to_is_a_page() -> None:
+def test_a_page_refers_only_to_pages_that_exist() -> None:
     for text in PAGES.values():
         for name in re.findall(r"^\.BR (\S+) \(1\)", text.replace("\\-", "-"), re.MULTILINE):
             assert f"{name}.1" in PAGES

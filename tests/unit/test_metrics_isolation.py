@@ -55,12 +55,12 @@ def run(scheduler: str, a: float | list[float], b: float | list[float], p99_ns: 
 EVEN = run("none", 5000, 5000)
 
 
-def test_who_gets_less_than_is_due_by_both_accounts_is_denied(tmp_path: Path) -> None:
+def test_a_tenant_with_less_than_its_due_by_both_accounts_is_denied(tmp_path: Path) -> None:
     found = judged(tmp_path, run("bfq", 8000, 2000), none=EVEN)
     assert metric_value(found, "denied") == pytest.approx(0.6)
 
 
-def test_who_gets_its_part_of_the_time_is_not_denied_bytes(tmp_path: Path) -> None:
+def test_a_tenant_with_its_share_of_the_time_is_not_denied_bytes(tmp_path: Path) -> None:
     """b's requests are four times as dear: a fifth of the bytes is half of the time."""
     found = judged(
         tmp_path, run("bfq", 4000, 1000), none=EVEN, alone_at=(8000, 2000), full=(8000, 2000)
@@ -68,12 +68,12 @@ def test_who_gets_its_part_of_the_time_is_not_denied_bytes(tmp_path: Path) -> No
     assert metric_value(found, "denied") == pytest.approx(0, abs=1e-9)
 
 
-def test_who_can_use_no_more_is_not_denied(tmp_path: Path) -> None:
+def test_a_tenant_that_can_use_no_more_is_not_denied(tmp_path: Path) -> None:
     found = judged(tmp_path, run("bfq", 9000, 1000), none=EVEN, alone_at=(FULL, 1000))
     assert metric_value(found, "denied") == pytest.approx(0, abs=1e-9)
 
 
-def test_a_light_tenant_is_late_only_beyond_what_it_has_without_a_scheduler(
+def test_a_light_tenant_is_late_only_beyond_its_latency_without_a_scheduler(
     tmp_path: Path,
 ) -> None:
     light = {"alone_at": (FULL, 1000.0)}
@@ -88,7 +88,7 @@ def test_a_light_tenant_is_late_only_beyond_what_it_has_without_a_scheduler(
     assert metric_value(quick, "late.a") is None
 
 
-def test_who_gets_nothing_for_long_is_starved(tmp_path: Path) -> None:
+def test_a_tenant_without_service_for_long_is_starved(tmp_path: Path) -> None:
     gap = [1000.0] * 2 + [0.0] * 6 + [1000.0] * 2
     found = judged(tmp_path, run("bfq", 5000, gap), none=EVEN)
     assert found.by_name["b"].longest_gap_ns == 600_000_000
@@ -96,7 +96,7 @@ def test_who_gets_nothing_for_long_is_starved(tmp_path: Path) -> None:
     assert metric_value(found, "starved.a") == 0
 
 
-def test_who_gets_nothing_at_all_is_starved_to_the_end(tmp_path: Path) -> None:
+def test_a_tenant_without_any_service_is_starved_to_the_end(tmp_path: Path) -> None:
     found = judged(tmp_path, run("bfq", 5000, 0), none=EVEN)
     assert metric_value(found, "starved.b") == pytest.approx(10)
     assert metric_value(found, "denied") == pytest.approx(1)
@@ -110,7 +110,7 @@ def test_a_pause_that_it_has_without_a_scheduler_too_is_not_the_schedulers(
     assert metric_value(found, "starved.b") == pytest.approx(1)
 
 
-def test_all_are_slower_only_if_nobody_has_what_the_others_lack(tmp_path: Path) -> None:
+def test_all_are_slower_only_if_no_tenant_is_faster(tmp_path: Path) -> None:
     both = judged(tmp_path / "1", run("bfq", 2500, 1000), none=EVEN)
     assert metric_value(both, "all_slower") == pytest.approx(2)
     one = judged(tmp_path / "2", run("bfq", 2500, 6000), none=EVEN)
@@ -130,7 +130,7 @@ def test_whose_due_is_less_than_a_few_requests_is_not_denied_them(tmp_path: Path
     assert metric_value(found, "denied") == pytest.approx(0, abs=1e-3)
 
 
-def test_who_asks_for_more_bytes_than_its_share_is_not_light(tmp_path: Path) -> None:
+def test_a_tenant_that_asks_for_more_bytes_than_its_share_is_not_light(tmp_path: Path) -> None:
     """By the device's time b asks for a tenth, by bytes for more than its half of what is moved."""
     slow = run("bfq", 500, 500, p99_ns=4_000_000)
     found = judged(

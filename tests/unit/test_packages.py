@@ -61,7 +61,7 @@ def test_lintian_has_no_word_to_say(debs: list[Path]) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_the_packages_hold_what_their_users_need(debs: list[Path]) -> None:
+def test_the_packages_contain_all_files_that_users_need(debs: list[Path]) -> None:
     isoblk_dkms, isoblk = (contents(deb) for deb in debs)
     source = f"/usr/src/isoblk-{__version__}"
     for file in ("dkms.conf", "sched/isoblk/isoblk.c", "cache/Kbuild"):
@@ -103,7 +103,7 @@ def test_the_service_is_enabled_started_and_stopped(debs: list[Path], tmp_path: 
     assert stopped and stopped.start() < prerm.index("follow --undo")
 
 
-def test_the_commands_run_with_what_is_in_the_package_alone(
+def test_the_commands_run_with_the_files_of_the_package_alone(
     debs: list[Path], tmp_path: Path
 ) -> None:
     subprocess.run(["dpkg-deb", "-x", debs[1], tmp_path], check=True)

@@ -144,7 +144,7 @@ read_conf "$3" "$4"
         ("6.1.0-56-nowhere", "6.1.192", False, "6.1.0-56-nowhere:yes:^6"),
     ],
 )
-def test_dkms_is_not_to_install_by_itself_what_fits_no_headers(
+def test_dkms_does_not_autoinstall_modules_that_fit_no_headers(
     tmp_path: Path, release: str, version: str, named: bool, said: str
 ) -> None:
     headers = kernel(tmp_path / "kernel", release, version)
@@ -161,7 +161,7 @@ def test_dkms_is_not_to_install_by_itself_what_fits_no_headers(
     assert (done.stdout, done.stderr) == (f"{said}\n", "")
 
 
-def test_a_kernel_without_what_modules_need_is_refused(tmp_path: Path) -> None:
+def test_a_kernel_without_an_option_that_modules_need_is_refused(tmp_path: Path) -> None:
     without = "CONFIG_BLK_CGROUP=y\nCONFIG_BLK_DEV_DM=m\n# CONFIG_BLK_ICQ is not set\n"
     done = headers_for(tmp_path, kernel(tmp_path / "kernel", "7.2.6", "7.2.6", without))
     assert done.returncode == 1
@@ -183,7 +183,7 @@ def test_variants_of_a_series_are_in_order_and_only_the_last_is_open() -> None:
         assert [one.until is None for one in variants] == [False] * (len(variants) - 1) + [True]
 
 
-def test_headers_are_taken_with_what_they_include(tmp_path: Path) -> None:
+def test_headers_are_packaged_with_the_headers_they_include(tmp_path: Path) -> None:
     headers = load_packaging("headers")
     for name in (*headers.WANTED, "blk-stat.h", "other.h", "not-wanted.h"):
         (tmp_path / name).write_text("#include <linux/fs.h>\n")
@@ -193,14 +193,14 @@ def test_headers_are_taken_with_what_they_include(tmp_path: Path) -> None:
     assert found == {*headers.WANTED, "blk-stat.h", "other.h"}
 
 
-def test_what_a_machine_needs_leads_to_no_more_python_than_is_packaged(stage: ModuleType) -> None:
+def test_the_packaged_commands_import_only_packaged_python(stage: ModuleType) -> None:
     files = {str(path.relative_to(ROOT / "src")) for path in stage.python_files(stage.ENTRIES)}
     assert {"isoblk/cli/weights.py", "isoblk/weights/follow.py", "isoblk/paths.py"} <= files
     assert not {file for file in files if file.startswith(("isoblk/report/", "isoblk/trace/"))}
     assert "isoblk/cli/run.py" not in files
 
 
-def test_what_the_packaged_code_reads_is_packaged(stage: ModuleType, tmp_path: Path) -> None:
+def test_data_that_the_packaged_code_reads_is_packaged(stage: ModuleType, tmp_path: Path) -> None:
     stage.lay_out_python(tmp_path)
     table = DRIVES.relative_to(ROOT)
     assert (tmp_path / stage.PRIVATE / table).read_bytes() == DRIVES.read_bytes()

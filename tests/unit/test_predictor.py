@@ -153,7 +153,7 @@ def test_rounding_errors_do_not_add_up_over_thousands_of_periods(predict: Predic
 
 
 @given(st.lists(st.integers(0, (1 << 64) - 1), min_size=1, max_size=60), LIMITS)
-def test_what_is_too_large_counts_as_the_largest_use(
+def test_a_use_that_is_too_large_counts_as_the_largest_use(
     predict: Predict, uses: list[int], limits: tuple[int, int]
 ) -> None:
     clamped = [min(used, USED_MAX) for used in uses]

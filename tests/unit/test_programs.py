@@ -64,12 +64,12 @@ def _figures(program: str, file: str, found: str = "", **options: object) -> dic
 # ---- what they print -----------------------------------------------------------------
 
 
-def test_what_dd_says() -> None:
+def test_the_output_of_dd_is_parsed() -> None:
     figures = _figures("dd", "dd.txt")
     assert figures["throughput"] == pytest.approx(33554432 / figures["time"] * 1e9)
 
 
-def test_what_sysbench_says() -> None:
+def test_the_output_of_sysbench_is_parsed() -> None:
     figures = _figures("sysbench", "sysbench.txt")
     assert figures["read.rate"] == 48408.27
     assert figures["read.throughput"] == pytest.approx(189.09 * MIB, rel=1e-3)
@@ -78,7 +78,7 @@ def test_what_sysbench_says() -> None:
     assert figures["latency.p99"] == 590_000
 
 
-def test_what_iozone_says() -> None:
+def test_the_output_of_iozone_is_parsed() -> None:
     figures = _figures("iozone", "iozone.txt")
     assert list(figures) == [
         f"{name}.throughput"
@@ -90,13 +90,13 @@ def test_what_iozone_says() -> None:
     assert figures["rewrite.throughput"] == pytest.approx(275683.33 * 1024)
 
 
-def test_what_fio_says_in_iozones_place() -> None:
+def test_the_output_of_fio_in_place_of_iozone_is_parsed() -> None:
     figures = _figures("iozone", "iozone-by-fio.json", "fio", tests=["mixed"])
     # Two processes, one request of 64 KiB at a time, some 21 us each.
     assert figures == {"mixed.throughput": pytest.approx(2 * 65536 / 21e-6, rel=0.02)}
 
 
-def test_what_db_bench_says() -> None:
+def test_the_output_of_db_bench_is_parsed() -> None:
     figures = _figures("db_bench", "db_bench.txt")
     assert figures["fillrandom.rate"] == 64926
     assert figures["fillrandom.throughput"] == pytest.approx(7.2 * MIB)
@@ -108,7 +108,7 @@ def test_what_db_bench_says() -> None:
 
 @pytest.mark.parametrize("program", OPTIONS)
 @pytest.mark.parametrize("text", ["", "\n", "Segmentation fault\n", "{\n}", '{\n"jobs": [1]}'])
-def test_what_is_not_a_programs_output_is_refused(program: str, text: str) -> None:
+def test_text_that_is_not_the_output_of_a_program_is_refused(program: str, text: str) -> None:
     for found in ("", "fio"):
         with pytest.raises(ValueError, match=r"."):
             PROGRAMS[program].parse(text, _task(program, found=found))
@@ -263,7 +263,7 @@ def test_a_study_that_cannot_be_is_refused(old: str, new: str, why: str) -> None
     assert why in _wrong(old, new)
 
 
-def test_who_only_reads_may_read_the_file_systems_bytes() -> None:
+def test_a_tenant_that_only_reads_may_read_the_bytes_of_the_file_system() -> None:
     text = STUDY.replace('offset = "64m"', "offset = 0").replace("randwrite", "randread")
     parse_study(text, "s.toml")
 
@@ -329,7 +329,7 @@ def test_samples_become_windows_and_the_measured_time() -> None:
     end_ns=st.integers(0, 3 * 10**9),
     warmup=st.integers(0, 10),
 )
-def test_windows_add_up_to_what_was_charged(
+def test_windows_add_up_to_the_charge(
     steps: list[tuple[int, int]], end_ns: int, warmup: int
 ) -> None:
     spec = run_spec(warmup_ns=warmup * 100 * MS, runtime_ns=SECOND, window_ms=100)
@@ -364,7 +364,7 @@ def test_samples_are_read_by_the_line() -> None:
         parse_samples("/cg/t1/io.stat:7:0\n", 0, ["/cg/t1/io.stat"])
 
 
-def test_what_the_disk_completed_is_read_by_the_cgroup() -> None:
+def test_completed_requests_are_read_by_cgroup() -> None:
     file = "/sys/kernel/debug/blkload/completed"
     figures = "wbytes=2 rios=3 wios=4 dbytes=5 dios=6"
     text = (
@@ -390,7 +390,7 @@ def _left(directory: Path, output: str, status: int = 0, end_ns: int = 2 * SECON
     (directory / "start").write_text(f"{SECOND}\n")
 
 
-def test_a_report_is_kept_with_what_ran(tmp_path: Path) -> None:
+def test_a_report_is_kept_with_the_program_that_ran(tmp_path: Path) -> None:
     _left(tmp_path, (OUTPUTS / "dd.txt").read_text())
     spec = _spec("dd", found="dd")
     said = read_report(tmp_path, spec.tenants[0], spec)
@@ -407,7 +407,7 @@ def test_a_report_is_kept_with_what_ran(tmp_path: Path) -> None:
         (None, 0, 4 * SECOND, "dd ended 2 s after the others: give it less to do"),
     ],
 )
-def test_what_cannot_be_believed_has_a_reason(
+def test_a_report_that_is_not_believed_has_a_reason(
     tmp_path: Path, output: str | None, status: int, end_ns: int, why: str
 ) -> None:
     _left(tmp_path, (OUTPUTS / "dd.txt").read_text() if output is None else output, status, end_ns)

@@ -43,7 +43,7 @@ def _times(rates: dict[str, float], factor: float) -> dict[str, float]:
     return {name: rate * factor for name, rate in rates.items()}
 
 
-def test_who_divides_comes_first_and_then_who_keeps_more_speed(tmp_path: Path) -> None:
+def test_schedulers_that_divide_come_first_and_the_fastest_of_them_leads(tmp_path: Path) -> None:
     # Rates are whole requests a window; a hundred times as many are exact enough.
     found = _divided(
         tmp_path,
@@ -204,7 +204,7 @@ def test_a_run_that_changes_its_scheduler_is_not_said_to_be_of_the_first(tmp_pat
     )
 
 
-def test_who_divides_without_a_scheduler_is_told_where_no_scheduler_does(tmp_path: Path) -> None:
+def test_division_without_a_scheduler_is_reported_if_no_scheduler_divides(tmp_path: Path) -> None:
     many = {"none": _times(EXACT, 100), "bfq": _times(EXACT | {"tin": 58.0}, 100)}
     assert _divided(tmp_path, many).sentences[0] == (
         "bfq does not share the disk by weight to within 1 %: it is 6.9 % off; without a scheduler"
@@ -230,7 +230,7 @@ def test_of_one_scheduler_the_points_are_left_out(tmp_path: Path) -> None:
     assert found.sentences[-1].startswith("depth 2 is left out: 1 of 2 runs is not valid")
 
 
-def test_what_a_program_says_is_set_beside_none_only_if_none_was_run(tmp_path: Path) -> None:
+def test_figures_of_a_program_are_compared_with_none_only_if_none_was_run(tmp_path: Path) -> None:
     says = {
         "gold": ProgramReport(
             program="fio",
@@ -340,7 +340,7 @@ def test_one_tenant_divides_nothing(tmp_path: Path) -> None:
     assert all("error" not in column.title for column in found.table.columns)
 
 
-def test_what_is_not_valid_is_left_out_and_told(tmp_path: Path) -> None:
+def test_a_run_that_is_not_valid_is_left_out_and_reported(tmp_path: Path) -> None:
     found = _answer(resultgen.weights_study(tmp_path))
     assert found.sentences[-1] == (
         "kyber and io.latency are left out: 2 of 21 runs are not valid: kyber · rw randwrite:"
@@ -417,7 +417,7 @@ def test_a_paper_is_refuted_where_an_own_claim_fails(tmp_path: Path) -> None:
     assert "claims of P2 (FeedBAC, 2020): 1 refuted" in told
 
 
-def test_what_fails_is_named_with_what_was_measured(tmp_path: Path) -> None:
+def test_a_failed_claim_is_named_with_its_measured_value(tmp_path: Path) -> None:
     wrong = [
         ClaimEntry(text=words, source=source, metric="total_vs_none", op=">", value=2.0)
         for words, source in (
@@ -464,7 +464,7 @@ def test_equals_stand_in_one_order(tmp_path: Path) -> None:
     assert found.sentences[0].endswith(": isoblk, feedbac, cfq and kyber.")
 
 
-def test_a_high_price_is_told_with_who_keeps_more(tmp_path: Path) -> None:
+def test_a_high_price_is_reported_with_schedulers_that_keep_more(tmp_path: Path) -> None:
     rates = {
         "none": _times(EVEN, 100),
         "bfq": _times(EXACT | {"tin": 58.0}, 40),

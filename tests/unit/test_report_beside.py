@@ -46,7 +46,7 @@ def _analysis(directory: Path, shares: Shares, tier: str, **changed: object) -> 
     return analyse(read_results(_write(directory, shares, tier, **changed)))
 
 
-def test_what_differs_by_more_than_five_percent_is_marked(tmp_path: Path) -> None:
+def test_a_share_that_differs_by_more_than_five_percent_is_marked(tmp_path: Path) -> None:
     found = beside(_analysis(tmp_path / "h", HOST, "host"), _analysis(tmp_path / "u", UML, "uml"))
     assert (found.here, found.there) == ("host", "uml")
     marked = {share.who.split()[0]: share for share in found.shares if not share.agrees}

@@ -85,7 +85,7 @@ def test_a_bench_of_caches_shows_rates_and_hits_and_no_shares(tmp_path: Path) ->
     assert not any("share" in column.title for column in table.columns)
 
 
-def test_what_the_disks_did_stands_beside_what_was_asked_for(tmp_path: Path) -> None:
+def test_the_counters_of_the_disks_stand_next_to_the_requested_bytes(tmp_path: Path) -> None:
     table = cached.counters(_analysis(tmp_path))
     assert _cells(table, "asked: read") == ["410 KB", "4.10 MB", "2.05 MB"]
     assert _cells(table, "disk: read") == ["410 KB", "1.02 MB", "1.02 MB"]

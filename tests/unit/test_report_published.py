@@ -75,7 +75,7 @@ def test_each_figure_is_beside_its_run(compared: Analysis) -> None:
     assert here[3] is None
 
 
-def test_only_what_both_have_is_compared(compared: Analysis) -> None:
+def test_only_figures_that_both_have_are_compared(compared: Analysis) -> None:
     found = bars(compared)
     assert [bar.error is None for bar in found] == [False, True, False, True]
     assert found[0].error == pytest.approx(1, rel=0.02)

@@ -66,7 +66,7 @@ def test_nothing_is_cut_at_80_columns(tmp_path: Path) -> None:
     assert "…" not in printed
 
 
-def test_who_cannot_use_its_share_is_named(tmp_path: Path) -> None:
+def test_a_tenant_that_cannot_use_its_share_is_named(tmp_path: Path) -> None:
     tenants = [tenant("deep", 100), tenant("shallow", 900)]
     alone = [
         Made("none", {"alone": rate}, kind="alone", tenants=[tenant("alone", 100)], point={"n": n})

@@ -39,7 +39,7 @@ def _claim(metric: str, value: float) -> ClaimEntry:
         ("says.t1.rate", 20, "20"),
     ],
 )
-def test_what_is_expected_has_its_unit_and_loses_no_digit(
+def test_an_expected_value_has_its_unit_and_all_its_digits(
     analysis: Analysis, metric: str, value: float, told: str
 ) -> None:
     result = judge(_claim(metric, value), analysis)

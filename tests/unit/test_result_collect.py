@@ -50,7 +50,7 @@ def test_fio_does_not_count_its_warmup_and_the_cgroup_does(
     ("cgroup", "charged", "believed"),
     [("v2", 2000, True), ("v2", 1000, False), ("v1", 1000, True), ("v1", 2000, False)],
 )
-def test_what_is_charged_below_shows_in_a_cgroup_on_v2_alone(
+def test_the_charge_of_a_child_counts_for_its_parent_on_v2_alone(
     tmp_path: Path, cgroup: str, charged: int, believed: bool
 ) -> None:
     """A parent and its child counted 1000 reads of 4 KiB each."""
@@ -111,7 +111,7 @@ def test_a_cgroup_that_only_trims_shows_nothing_on_v2(
     assert (reasons == []) is believed
 
 
-def test_what_a_guest_garbled_is_refused_and_not_a_crash(tmp_path: Path) -> None:
+def test_a_garbled_result_of_a_guest_is_refused_without_a_crash(tmp_path: Path) -> None:
     for name in ("knobs", "charged"):
         (tmp_path / name).write_bytes(b"\xff\n")
     (tmp_path / "results").write_bytes(b"tenant \xff\xfe\n")

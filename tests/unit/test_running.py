@@ -117,7 +117,9 @@ def test_on_v1_it_is_counted_with_the_cgroups_below() -> None:
         ("[matrix]", '[filesystem]\ntype = "ext4"\n[matrix]', "the disk is in use"),
     ],
 )
-def test_what_would_harm_it_or_means_nothing_is_an_error(old: str, new: str, why: str) -> None:
+def test_an_option_that_harms_a_running_tenant_or_means_nothing_is_an_error(
+    old: str, new: str, why: str
+) -> None:
     text = STUDY.replace(old, new)
     assert text != STUDY
     with pytest.raises(UserError, match=why.replace("(", r"\(")):
@@ -142,7 +144,7 @@ def test_a_process_stands_for_its_cgroup(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cgroup", "why"), [("pid:13", "no process 13"), ("/nowhere", "/nowhere: no such cgroup")]
 )
-def test_who_is_not_there_is_named(tmp_path: Path, cgroup: str, why: str) -> None:
+def test_a_cgroup_that_is_not_there_is_named(tmp_path: Path, cgroup: str, why: str) -> None:
     with pytest.raises(UserError, match=why):
         running.found(_study(cgroup), tmp_path, "v2", tmp_path)
 
@@ -188,7 +190,7 @@ def _stat(rbytes: int) -> IoStat:
     return IoStat(rbytes=rbytes, wbytes=0, rios=rbytes // 4096, wios=0)
 
 
-def test_what_it_did_before_does_not_count() -> None:
+def test_the_charge_before_the_run_does_not_count() -> None:
     found = since_first([_stat(8192), _stat(8192), _stat(16384)], "web")
     assert [one.rbytes for one in found] == [0, 0, 8192]
     assert found[-1].rios == 2

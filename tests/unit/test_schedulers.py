@@ -74,7 +74,7 @@ def test_a_studys_own_elevator_gets_module_weights_and_tunables() -> None:
     assert "echo 300 > /sys/fs/cgroup/a/io.mine.weight" in plan.text
 
 
-def test_what_a_study_brings_along_changes_no_id_of_others() -> None:
+def test_an_elevator_of_a_study_does_not_change_ids_of_other_runs() -> None:
     spec = run_spec("bfq", tenants=(tenant("t"),))
     assert b"elsewhere" not in msgspec.json.encode(spec)
 

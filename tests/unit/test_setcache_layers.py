@@ -46,7 +46,7 @@ def test_the_readme_has_the_parts_in_their_order() -> None:
     assert rows == _parts()
 
 
-def test_what_is_declared_is_found() -> None:
+def test_declared_functions_are_found() -> None:
     """Else the tests below would be blind."""
     declared = {
         name

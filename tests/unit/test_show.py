@@ -75,7 +75,7 @@ def test_bandwidth_is_shown_only_where_sizes_differ(tmp_path: Path) -> None:
     assert "49.8 %" in bfq
 
 
-def test_who_is_starved_never_gets_an_answer(tmp_path: Path) -> None:
+def test_the_latency_of_a_starved_tenant_is_never(tmp_path: Path) -> None:
     tenants = [tenant("small", 500), tenant("large", 500)]
     latency = {1_000_000: 1}
     runs = [
@@ -102,7 +102,7 @@ def test_a_hundred_columns_suffice(tmp_path: Path, keys: int, repeats: int) -> N
         assert title in printed
 
 
-def test_what_has_no_room_is_named(tmp_path: Path) -> None:
+def test_figures_that_do_not_fit_are_named(tmp_path: Path) -> None:
     resultgen.weights_study(tmp_path, repeats=3)
     wide = _printed(tmp_path, 200)
     assert re.search(r" [0-9.]+ [KMG]? ?to [0-9.]+ ", wide)
@@ -238,7 +238,7 @@ def test_only_some_points_are_shown_and_keys_may_be_short(
     assert {one["point"]["scheduler"] for one in found["points"]} == {"bfq", "none"}
 
 
-def test_only_keeps_the_claims_that_speak_of_what_is_shown(
+def test_only_keeps_the_claims_about_the_points_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     claims = [

@@ -26,7 +26,7 @@ def test_check_counts_the_runs_and_shows_the_matrix() -> None:
     assert "none mq-deadline kyber bfq io.cost io.max io.latency" in result.stdout
 
 
-def test_check_raises_what_is_wrong(tmp_path: Path) -> None:
+def test_check_raises_the_mistakes_of_a_study(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
     path.write_text('name = "s"\ndevice = "fast"\n')
     result = CliRunner().invoke(app, ["check", str(path)])
@@ -69,7 +69,7 @@ def test_a_new_study_of_any_name_is_a_study(tmp_path: Path, stem: str) -> None:
     load_study(other)
 
 
-def test_what_a_new_study_names_in_comments_may_stand_there(tmp_path: Path) -> None:
+def test_options_in_comments_of_a_new_study_are_valid(tmp_path: Path) -> None:
     # A line that is an option or a table by itself, and not a sentence.
     lines = new_study(tmp_path / "s.toml").splitlines()
     options = [line for line in lines if re.match(r"# (\[[a-z.\[\]]+\]$|[a-z_]+ = )", line)]

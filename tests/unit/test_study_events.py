@@ -85,6 +85,6 @@ def test_the_script_changes_the_scheduler_in_time_and_reads_back() -> None:
         ("[queue]", '[run]\ncgroup = "v1"\n[queue]', "on cgroup v2"),
     ],
 )
-def test_what_cannot_change_is_refused(was: str, becomes: str, said: str) -> None:
+def test_a_change_that_an_event_cannot_make_is_refused(was: str, becomes: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
         parse_study(STUDY.replace(was, becomes, 1), "s.toml")

@@ -56,7 +56,7 @@ def test_a_point_names_its_scheduler_without_a_matrix() -> None:
     assert run.spec.scheduler.elevator == "kyber"
 
 
-def test_what_a_run_leans_on_comes_before_it() -> None:
+def test_the_runs_that_a_run_depends_on_come_before_it() -> None:
     text = (
         "[run]\nrepeats = 2\n[matrix]\n"
         'scheduler = ["io.max", "io.cost", "none", "bfq"]\n"workload.iodepth" = [1, 2]\n'
@@ -474,7 +474,7 @@ def test_a_cgroups_own_requests_are_as_one_more_child_of_weight_100() -> None:
     assert got == pytest.approx({"own": 0.16, "a": 0.48, "b": 0.16, "leaf": 0.2})
 
 
-def test_a_groups_children_divide_what_the_group_gets() -> None:
+def test_the_children_of_a_group_divide_the_share_of_the_group() -> None:
     tenants = [
         Tenant(name="a", cgroup="x/a", weight=300, workload=Workload()),
         Tenant(name="b", cgroup="x/b", weight=100, workload=Workload()),
@@ -509,7 +509,7 @@ def test_caps_add_up_to_the_scaled_total(
 # ---- devices and metrics -------------------------------------------------------------
 
 
-def test_the_reference_devices_are_what_the_design_says() -> None:
+def test_the_reference_devices_are_those_of_the_design() -> None:
     fast, nand, prototype = (load_device(name) for name in ("fast", "nand", "prototype"))
     assert isinstance(fast, VdiskDevice)
     assert (fast.servers, fast.read_ns, fast.write_ns, fast.queue_depth) == (
@@ -545,7 +545,7 @@ def test_every_metric_can_be_asked_for(metric: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "share", "share.", "share.x", "jain.web", "share.<tenant>"])
-def test_what_is_no_metric_is_refused(name: str) -> None:
+def test_a_name_that_is_not_a_metric_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="metric"):
         split_metric(name, ["web"])
 
@@ -678,7 +678,7 @@ def test_the_bound_of_exact_shares_is_where_the_heaviest_has_all_it_sends() -> N
 
 
 @pytest.mark.parametrize("what", ['rw = "rw"', "rate_iops = 100", "thinktime = 10"])
-def test_there_is_no_such_bound_for_what_does_not_wait_at_the_same_places(what: str) -> None:
+def test_there_is_no_such_bound_for_mixed_rate_limited_or_pausing_loads(what: str) -> None:
     (run,) = shares(runs_of(HEAD + DEEP + what + "\n" + CLAIM.format("lost")))
     assert run.bound is None
 

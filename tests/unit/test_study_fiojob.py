@@ -150,7 +150,9 @@ def test_a_priority_that_is_none_is_refused(tmp_path: Path, option: str) -> None
         ("no_such_option=1", "job.fio:4: no_such_option=1: not honoured"),
     ],
 )
-def test_what_cannot_be_honoured_is_named(tmp_path: Path, option: str, named: str) -> None:
+def test_a_fio_option_that_cannot_be_honoured_is_named(
+    tmp_path: Path, option: str, named: str
+) -> None:
     job = f"[j]\nruntime=1\ntime_based\n{option}\n"
     _, warnings, text = imported(tmp_path, job)
     assert any(named in warning for warning in warnings)
@@ -228,7 +230,7 @@ def test_the_disk_is_as_large_as_the_jobs_need_it(tmp_path: Path) -> None:
     assert warnings == ["a job has no runtime: it runs for the run's 1s"]
 
 
-def test_the_study_has_what_a_user_came_for(tmp_path: Path) -> None:
+def test_the_study_compares_schedulers_on_a_flash_drive_in_use(tmp_path: Path) -> None:
     path = tmp_path / "job.fio"
     path.write_text(P0_JOB)
     study = parse_study(from_fio(path)[0], "job.toml")
@@ -245,7 +247,7 @@ def test_a_job_that_begins_late_does_something(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["group_reporting", "norandommap", "stonewall=0", "thread=1"])
-def test_what_changes_nothing_is_not_named(tmp_path: Path, option: str) -> None:
+def test_a_fio_option_without_effect_is_not_named(tmp_path: Path, option: str) -> None:
     _, warnings, _ = imported(tmp_path, f"[j]\nruntime=1\n{option}\n")
     assert warnings == []
 

@@ -570,7 +570,7 @@ def test_all_malformed_values_are_named_at_once() -> None:
     ]
 
 
-def test_what_follows_from_a_mistake_is_no_second_mistake() -> None:
+def test_the_consequence_of_a_mistake_is_not_reported_as_a_second_one() -> None:
     claim = '[[claim]]\ntexd = "c"\nsource = "s"\nmetric = "p99.a"\nop = "<"\nvalue = 1\n'
     assert places(GOOD + claim) == ["x.toml:15 claim[0].texd"]
     event = "[[event]]\nat = 0\ndevice.servers = 0\n"

@@ -38,7 +38,7 @@ def test_no_more_is_asked_for_than_the_kernel_allows() -> None:
     assert _groups(3000, queue={"nr_requests": 2048}) == []
 
 
-def test_what_the_study_sets_counts() -> None:
+def test_the_number_of_tags_in_the_study_counts() -> None:
     assert _groups(150, queue={"nr_requests": 300}) == []
     assert _groups(150, queue={"nr_requests": 299}) != []
 
@@ -76,7 +76,7 @@ USED = VdiskDevice(model="flash", flash=FlashModel(precondition="random"))
 
 
 @pytest.mark.parametrize("rw", ["read", "randread", "rw", "randrw"])
-def test_who_reads_an_empty_drive_is_told(rw: str) -> None:
+def test_a_read_from_an_empty_drive_is_reported(rw: str) -> None:
     (note,) = notes([run_spec(device=EMPTY, tenants=(tenant("a", rw=rw), tenant("b", rw="write")))])
     assert note.startswith("a reads from an empty drive")
     # Both at once are refused, and a preset without either is a drive in use.
@@ -93,11 +93,13 @@ def test_who_reads_an_empty_drive_is_told(rw: str) -> None:
         (NullBlkDevice(), {"rw": "randread"}),
     ],
 )
-def test_who_reads_no_empty_drive_is_told_nothing(device: Any, load: dict[str, Any]) -> None:
+def test_a_load_that_does_not_read_an_empty_drive_gets_no_note(
+    device: Any, load: dict[str, Any]
+) -> None:
     assert notes([run_spec(device=device, tenants=(tenant("a", **load),))]) == []
 
 
-def test_who_varies_what_a_drive_holds_is_told_nothing() -> None:
+def test_a_study_that_varies_the_precondition_gets_no_note() -> None:
     spec = run_spec(device=EMPTY, tenants=(tenant("a", rw="read"),))
     varied = msgspec.structs.replace(spec, point={"device.flash.precondition": "none"})
     assert notes([varied]) == []
@@ -130,7 +132,9 @@ FIXED = VdiskDevice(servers=2, read_ns=20_000, write_ns=40_000, read_bps=200_000
         ([{"rate_iops": 4_000, "bs": 131072, "rw": "randrw"}], "t0 asks for 262 MB/s read"),
     ],
 )
-def test_a_rate_above_what_the_disk_does_is_named(loads: list[dict[str, Any]], said: str) -> None:
+def test_a_rate_above_the_limit_of_the_disk_is_named(
+    loads: list[dict[str, Any]], said: str
+) -> None:
     tenants = tuple(tenant(f"t{i}", **load) for i, load in enumerate(loads))
     (note,) = notes([run_spec(device=FIXED, tenants=tenants)])
     assert note.startswith(said)
@@ -248,18 +252,18 @@ def _record(did: dict[str, int], load: dict[str, Any], measured_ns: int = SECOND
         ({}, {}, SECOND, "starved of the disk"),
     ],
 )
-def test_who_did_nothing_is_named_and_why(
+def test_an_idle_tenant_is_named_with_the_reason(
     did: dict[str, int], load: dict[str, Any], measured_ns: int, why: str
 ) -> None:
     record = _record(did, load, measured_ns)
     assert idle([record, record]) == [f"a did nothing in the measured time under bfq: {why}"]
 
 
-def test_who_did_something_is_not_named() -> None:
+def test_a_tenant_with_measured_requests_is_not_named() -> None:
     assert idle([_record({"ios": 9, "meas_ios": 1}, {})]) == []
 
 
-def test_many_who_did_nothing_are_one_line() -> None:
+def test_many_idle_tenants_are_one_line() -> None:
     record = _record({}, {})
     many = msgspec.structs.replace(
         record,

@@ -69,7 +69,7 @@ def test_every_run_is_fios_on_the_named_disk() -> None:
     assert {spec.cgroup for spec in specs(study)} == {"v1"}
 
 
-def test_what_cannot_be_had_is_left_out_and_said_so() -> None:
+def test_unavailable_schedulers_and_options_are_left_out_and_reported() -> None:
     study, told = adapt()
     assert study.matrix["scheduler"] == ["none", "bfq"]
     assert study.claim == []
@@ -115,7 +115,7 @@ def test_on_v2_io_cost_is_calibrated_by_fio() -> None:
         ('device = "fast"', 'device = "fast"\n[run]\nwarmup = "1ms"', r"run.window"),
     ],
 )
-def test_what_the_host_machine_cannot_do_is_said_in_one_line(
+def test_a_study_that_the_host_machine_cannot_run_is_a_one_line_error(
     right: str, wrong: str, why: str
 ) -> None:
     with pytest.raises(UserError, match=why):
@@ -148,7 +148,7 @@ def _plans() -> dict[str, RunSpec]:
 
 
 @pytest.mark.parametrize("name", _plans())
-def test_the_script_is_valid_shell_and_reads_back_what_it_writes(name: str) -> None:
+def test_the_script_is_valid_shell_and_reads_back_its_settings(name: str) -> None:
     plan = make_plan(_plans()[name], TIER)
     subprocess.run(["sh", "-n"], input=plan.text.encode(), check=True)
     read_back = plan.text[plan.text.index("## what took effect") :]

@@ -67,7 +67,7 @@ def test_no_such_name_says_where_to_look(name: str, told: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["no/quick", "quick.toml", "/quick"])
-def test_a_path_is_what_it_says(given: str) -> None:
+def test_a_path_is_used_as_given(given: str) -> None:
     assert choose(Path(given)).path == Path(given)
     assert choose(Path(given)).note == ""
 

@@ -87,7 +87,7 @@ def test_options_of_a_replay_have_defaults_and_are_taken_over(file: Path) -> Non
     assert (own.speed, own.trace_fit, own.trace_loop) == (2500, "scale", True)
 
 
-def test_a_pattern_for_all_does_not_disturb_who_has_a_trace(file: Path) -> None:
+def test_a_pattern_for_all_does_not_change_a_tenant_with_a_trace(file: Path) -> None:
     more = '[workload]\nrw = "randwrite"\nbs = "1m"\nverify = false\nsize = "1g"\nspeed = 2'
     study = _study(file, '[[tenant]]\nname = "db"', more)
     web, db = _load(study, 0), _load(study, 1)
@@ -120,7 +120,7 @@ def test_a_tenant_may_do_without_the_trace_of_all(file: Path) -> None:
         ("offset = 100", "tenant[0].offset", "not a multiple"),
     ],
 )
-def test_what_a_replay_cannot_do_is_one_line(
+def test_an_option_that_a_replay_does_not_allow_is_a_one_line_error(
     file: Path, options: str, where: str, cause: str
 ) -> None:
     with pytest.raises(UserError) as caught:

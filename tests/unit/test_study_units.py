@@ -38,7 +38,7 @@ def test_a_size_is_in_powers_of_1024(text: int | str, size: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "k", "4x", "1.5k", "4kk", "0x10", "four", "4 096", "٤k", "9" * 5000]
 )
-def test_what_is_no_size_is_refused(text: str) -> None:
+def test_text_that_is_not_a_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a size"):
         parse_size(text)
 
@@ -85,7 +85,7 @@ def test_a_time_is_exact(value: int | float | str, unit: str, ns: int) -> None:
         (10**12, "too large"),
     ],
 )
-def test_what_is_no_time_is_refused(value: int | float | str, cause: str) -> None:
+def test_a_value_that_is_not_a_time_is_refused(value: int | float | str, cause: str) -> None:
     with pytest.raises(ValueError, match=cause):
         parse_time(value, "s")
 

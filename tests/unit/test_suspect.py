@@ -145,7 +145,7 @@ def test_shares_that_move_are_not_settled(tmp_path: Path) -> None:
     assert _judged(tmp_path / "d", made, "total_iops", ">", 1.0).verdict == "holds"
 
 
-def test_what_is_wrong_from_the_start_to_the_end_is_decided(tmp_path: Path) -> None:
+def test_a_share_that_is_wrong_throughout_the_run_decides_a_claim(tmp_path: Path) -> None:
     moving = {"a": [4000.0] * 5 + [3500.0] * 5, "b": [4000.0] * 5 + [4500.0] * 5}
     made = Made("none", moving, tenants=TWO)
     assert _judged(tmp_path, made, "share_error", "<=", 0.01).verdict == "fails"

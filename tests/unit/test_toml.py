@@ -17,6 +17,6 @@ def test_a_value_is_read_as_it_was_written(value: object) -> None:
     assert tomllib.loads(f"x = {written(value)}\n") == {"x": value}
 
 
-def test_what_json_makes_two_of_is_one() -> None:
+def test_a_surrogate_pair_of_json_is_written_as_one_character() -> None:
     text = "\U0001f4be \x7f"
     assert tomllib.loads(f"x = {written(text)}") == {"x": text}

@@ -35,7 +35,7 @@ def run(*args: object) -> Result:
     return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
-def test_import_says_what_it_wrote(trace: Path, tmp_path: Path) -> None:
+def test_import_reports_the_written_trace(trace: Path, tmp_path: Path) -> None:
     output = tmp_path / "o.isotrace"
     result = run("import", trace, "-o", output)
     assert result.exit_code == 0
@@ -44,7 +44,7 @@ def test_import_says_what_it_wrote(trace: Path, tmp_path: Path) -> None:
     assert "volume 2: stream 2, from byte " in result.stdout
 
 
-def test_import_says_what_it_passed_over(trace: Path, tmp_path: Path) -> None:
+def test_import_reports_skipped_lines(trace: Path, tmp_path: Path) -> None:
     trace.write_bytes(b"bad\n" + trace.read_bytes())
     result = run("import", trace, "-o", tmp_path / "o", "--skip-bad", 3)
     assert result.stderr == f"skipped: {trace}:1\n"

@@ -209,7 +209,7 @@ WRONG: dict[str, tuple[str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, what: str) -> None:
+def test_a_mistake_is_reported_with_its_line(tmp_path: Path, what: str) -> None:
     text, told = WRONG[what]
     error = refused(tmp_path, text, "--columns", ORDER, "--time-unit", "us")
     assert error.startswith(f"{tmp_path / 't.csv'}{told}")

@@ -82,7 +82,9 @@ def records(path: Path) -> list[Rec]:
 @pytest.mark.parametrize("name", NAMES)
 @given(made=traces())
 @SLOW
-def test_what_a_format_can_carry_comes_back(name: str, tmp_path: Path, made: list[Rec]) -> None:
+def test_requests_that_a_format_can_carry_come_back(
+    name: str, tmp_path: Path, made: list[Rec]
+) -> None:
     wanted = carried(name, made)
     source = write_trace(tmp_path / "t.isotrace", made)
     parts: list[str] = []
@@ -134,7 +136,7 @@ def run(*words: object) -> Result:
         ("csv", ""),
     ],
 )
-def test_what_is_lost_is_said_in_a_line(tmp_path: Path, name: str, told: str) -> None:
+def test_losses_of_an_export_are_reported_in_one_line(tmp_path: Path, name: str, told: str) -> None:
     source = write_trace(tmp_path / "t.isotrace", MIXED)
     result = run("export", source, "--format", name, "-o", tmp_path / "o")
     assert result.exit_code == 0, result.output
@@ -171,7 +173,7 @@ def test_an_export_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio")
-def test_fio_replays_what_is_exported(tmp_path: Path) -> None:
+def test_fio_replays_an_exported_trace(tmp_path: Path) -> None:
     made = [Rec(i * 1_000_000, i % 2, (i * 37 % 100) * 4096) for i in range(200)]
     source = write_trace(tmp_path / "t.isotrace", made)
     assert run("export", source, "--format", "iolog", "-o", tmp_path / "t.log").exit_code == 0

@@ -57,7 +57,7 @@ def test_sorting_keeps_every_record_in_order(batches: list[list[int]], window: i
     assert all(given_[o] == t for o, t in zip(back["offset"].tolist(), back["t"], strict=True))
 
 
-def test_runs_longer_than_what_is_read_at_once_are_merged() -> None:
+def test_runs_longer_than_one_read_are_merged() -> None:
     with scratch(Path("/tmp/x")) as file:
         sorter = sort.Sorter(file, 0)
         for start in (0, 1, 2):

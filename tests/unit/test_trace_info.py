@@ -175,7 +175,9 @@ ROWS: list[Row] = [
         (Part(times=(10, None), streams=(2,), addresses=(8192, None)), [1, 2]),
     ],
 )
-def test_cut_keeps_what_all_conditions_name(part: Part, kept: list[int], tmp_path: Path) -> None:
+def test_cut_keeps_records_that_meet_all_conditions(
+    part: Part, kept: list[int], tmp_path: Path
+) -> None:
     source = write(tmp_path / "o", ROWS)
     header = cut(source, tmp_path / "c", part)
     begin = ROWS[kept[0]][0]

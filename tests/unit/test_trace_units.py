@@ -107,7 +107,7 @@ def test_info_takes_the_unit_and_does_not_confuse_two(
     assert "the times of a compact trace are in ns" in capsys.readouterr().err
 
 
-def test_an_implausible_span_is_told_with_what_would_be_right(
+def test_an_implausible_span_is_reported_with_the_likely_unit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = _minute(tmp_path / "t.trace")
@@ -133,7 +133,9 @@ def test_an_implausible_span_is_told_with_what_would_be_right(
         (10, (1 << 63) - 1, "a billion times shorter"),
     ],
 )
-def test_what_is_implausible(records: int, span_ns: int, told: str | None) -> None:
+def test_a_span_is_doubted_if_implausible_for_its_number_of_records(
+    records: int, span_ns: int, told: str | None
+) -> None:
     found = doubt(records, span_ns)
     assert (found is None) == (told is None)
     assert told is None or told in (found or "")

@@ -45,7 +45,7 @@ def test_a_scope_has_the_weight_of_the_container_in_it(
         ("default 300\n", "default 118\n", 300),
     ],
 )
-def test_what_crun_makes_of_a_weight_for_systemd_is_not_taken_for_the_weight(
+def test_a_weight_that_crun_converted_for_systemd_is_not_the_weight(
     tmp_path: Path, io_weight: str, bfq_weight: str, want: int
 ) -> None:
     scope = tmp_path / "libpod-1.scope"
@@ -104,7 +104,7 @@ def place(tmp_path: Path) -> Iterator[int]:
     os.close(directory)
 
 
-def test_what_the_modules_took_along_is_not_ours_when_they_come_back(
+def test_a_weight_lost_with_the_modules_is_not_ours_when_they_return(
     place: int, notes: dict[str, bytes], tmp_path: Path
 ) -> None:
     notes[str(tmp_path)] = b"default 400"
@@ -195,7 +195,7 @@ def test_taking_all_back_leaves_no_note_where_a_weight_was_set_by_hand(
 @pytest.mark.parametrize(
     ("scopes", "containers", "want"), [(0, 1000, 100), (1000, 1000, 900), (1000, 0, 900)]
 )
-def test_who_was_given_a_scope_does_not_say_what_it_has(
+def test_a_delegated_container_does_not_set_the_weight_of_its_scope(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scopes: int, containers: int, want: int
 ) -> None:
     """Only what is in it is theirs: cgroup-v2.rst, Delegation Containment."""

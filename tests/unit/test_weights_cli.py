@@ -134,7 +134,7 @@ def test_a_locale_without_the_character_is_no_end(root: Path, words: list[str]) 
         assert b"g\\xe9\\u2192" in done.stdout
 
 
-def test_how_long_it_counted_is_with_what_the_reading_took(
+def test_the_measured_time_includes_the_time_of_the_reading(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "a/io.stat").write_text("8:0 isoblk.wait_us=0\n")

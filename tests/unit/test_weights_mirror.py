@@ -35,17 +35,17 @@ def test_whatever_a_file_holds_it_is_read(text: str) -> None:
 
 
 @given(st.dictionaries(KEYS, st.lists(st.integers(1, 10_000), min_size=1).map(tuple)))
-def test_what_is_noted_is_read_back(several: Several) -> None:
+def test_a_recorded_weight_is_read_back(several: Several) -> None:
     assert parse_several(written(several)) == several
 
 
-def test_systemds_weight_counts_before_what_is_left_of_it_for_bfq() -> None:
+def test_the_weight_of_systemd_takes_precedence_over_the_one_derived_for_bfq() -> None:
     assert wanted({DEFAULT: 400}, {DEFAULT: 127, "8:0": 50}) == {DEFAULT: 400, "8:0": 50}
     assert wanted({}, {DEFAULT: 400}) == {DEFAULT: 400}
 
 
 @given(WEIGHTS, WEIGHTS)
-def test_a_cgroup_that_nobody_touched_has_what_is_wanted(want: Weights, later: Weights) -> None:
+def test_an_untouched_cgroup_has_the_wanted_weights(want: Weights, later: Weights) -> None:
     first = plan(want, {}, {})
     have = apply({}, first.changes)
     assert have == want
@@ -55,7 +55,7 @@ def test_a_cgroup_that_nobody_touched_has_what_is_wanted(want: Weights, later: W
 
 
 @given(WEIGHTS, WEIGHTS, WEIGHTS)
-def test_what_was_written_by_hand_stays_until_it_is_given_back(
+def test_a_weight_written_manually_stays_until_it_is_given_back(
     want: Weights, hand: Weights, later: Weights
 ) -> None:
     first = plan(want, {}, {})
@@ -94,7 +94,7 @@ def test_modules_that_were_loaded_anew_are_told_again(want: Weights, hand: Weigh
 
 
 @given(WEIGHTS, WEIGHTS)
-def test_what_is_taken_back_is_what_was_written(want: Weights, hand: Weights) -> None:
+def test_only_weights_that_the_mirror_wrote_are_removed(want: Weights, hand: Weights) -> None:
     first = plan(want, hand, {})
     have = apply(hand, first.changes)
     assert apply(have, plan({}, have, first.ours).changes) == hand

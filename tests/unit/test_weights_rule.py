@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "90-isoblk.rules"
 
 
-def test_what_is_put_is_read_and_a_disk_has_one_rule(path: Path) -> None:
+def test_a_written_rule_is_read_back_and_a_disk_has_one_rule(path: Path) -> None:
     rule.put(NVME, path)
     rule.put(SATA, path)
     other = Rule("KERNEL", "nvme0n1", "bfq", None, ("none", 1023))
@@ -73,7 +73,7 @@ def test_the_last_rule_takes_the_file_along(path: Path) -> None:
     assert not path.exists()
 
 
-def test_what_a_scheduler_sets_back_is_set_after_it(path: Path) -> None:
+def test_attributes_that_a_scheduler_resets_are_set_after_it(path: Path) -> None:
     rule.put(NVME, path)
     text = path.read_text()
     assert text.index("queue/scheduler") < text.index("queue/nr_requests")
@@ -91,7 +91,7 @@ def test_a_serial_number_that_udev_would_read_as_a_pattern_is_not_used(serial: s
     assert key == "KERNEL" or not set(value) & set('*?[]|"\\\n{}$')
 
 
-def test_who_else_sets_schedulers_is_named(tmp_path: Path) -> None:
+def test_other_files_that_set_schedulers_are_named(tmp_path: Path) -> None:
     rules = tmp_path / "usr/lib/udev/rules.d"
     rules.mkdir(parents=True)
     (rules / "60-ioschedulers.rules").write_text(

@@ -103,7 +103,7 @@ def test_a_rule_that_cannot_be_written_leaves_the_scheduler_as_it_was(
     assert now(fake.disk()) == ("mq-deadline", 256)
 
 
-def test_used_twice_it_is_reset_to_what_was_before_the_first(
+def test_a_reset_after_two_uses_restores_the_state_before_the_first(
     fake: FakeMachine, rules: Path
 ) -> None:
     settings.use(fake.disk(), "none", 64)
@@ -125,7 +125,7 @@ def test_a_scheduler_that_is_gone_keeps_no_rule(
         settings.reset(fake.disk())
 
 
-def test_whoever_lacks_a_scheduler_is_told_what_to_do(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_scheduler_gives_a_remedy(tmp_path: Path) -> None:
     release = os.uname().release
     packaged = tmp_path / "isoblk-dkms"
     why = partial(settings.why_missing, packaged=packaged, modules=tmp_path)
@@ -137,7 +137,7 @@ def test_whoever_lacks_a_scheduler_is_told_what_to_do(tmp_path: Path) -> None:
     assert why("isoblk") == f"see: {packaged}/tell {release}, and dkms status isoblk"
 
 
-def test_a_disk_that_does_not_have_what_its_rule_says_is_shown(
+def test_a_disk_that_differs_from_its_rule_is_shown(
     fake: FakeMachine,
     rules: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -234,7 +234,7 @@ def test_whoever_may_not_write_the_rules_may_read_them(rules: Path) -> None:
         os.umask(before)
 
 
-def test_lines_of_others_keep_what_is_in_them(rules: Path) -> None:
+def test_foreign_lines_of_the_rules_file_stay_unchanged(rules: Path) -> None:
     own = '# one\x0cline\u2028only\r\n\r\nKERNEL=="sda", ATTR{queue/scheduler}="bfq"\r\n'
     rules.write_bytes(own.encode())
     one = Rule("KERNEL", "sdb", "none", None, ("none", 1))

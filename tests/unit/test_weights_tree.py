@@ -78,7 +78,9 @@ def test_a_weight_that_nobody_mirrors_is_told(tmp_path: Path) -> None:
     assert [one.group.set_by for one in top.children] == ["", "hand"]
 
 
-def test_who_does_not_wait_asks_for_no_more_and_the_others_have_the_rest(tmp_path: Path) -> None:
+def test_a_cgroup_that_does_not_wait_asks_for_no_more_and_others_get_the_rest(
+    tmp_path: Path,
+) -> None:
     group(tmp_path, "heavy", "default 900")
     group(tmp_path, "light")
     top = measured(tmp_path, {".": (1000, 0), "heavy": (500, 1000), "light": (500, 60_000_000)})
@@ -88,14 +90,14 @@ def test_who_does_not_wait_asks_for_no_more_and_the_others_have_the_rest(tmp_pat
     ]
 
 
-def test_what_no_cgroup_was_charged_is_told(tmp_path: Path) -> None:
+def test_io_charged_to_no_cgroup_is_reported(tmp_path: Path) -> None:
     group(tmp_path, "a")
     top = measured(tmp_path, {".": (1000, 0), "a": (600, 0)})
     ((what, _),) = why.of_disk(DISK, top)
     assert what.startswith("40% of the disk's I/O is charged to no cgroup")
 
 
-def test_too_few_tags_are_told_with_what_is_enough(tmp_path: Path) -> None:
+def test_too_few_tags_are_reported_with_a_sufficient_number(tmp_path: Path) -> None:
     later = {".": (50, 0)}
     for number in range(50):
         group(tmp_path, f"g{number}")
@@ -119,7 +121,7 @@ def test_a_disk_without_weights_is_told(tmp_path: Path) -> None:
     assert todo == "isoblk disk use isoblk sda"
 
 
-def test_time_is_divided_by_what_requests_cost(tmp_path: Path) -> None:
+def test_the_time_of_the_device_is_divided_by_the_cost_of_requests(tmp_path: Path) -> None:
     group(tmp_path, "a")
     group(tmp_path, "b")
     prices = {"r": Price(0, 1), "w": Price(0, 3), "d": Price(0, 0)}
@@ -162,7 +164,7 @@ def test_which_file_counts_is_by_the_disks_scheduler(
 
 
 @pytest.mark.parametrize(("user", "by"), [(0, "hand"), (1000, "io.weight")])
-def test_who_cannot_read_the_notes_takes_equal_weights_for_mirrored(
+def test_equal_weights_count_as_mirrored_for_a_user_without_access_to_the_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, by: str
 ) -> None:
     group(tmp_path, "a", "default 400", io_weight="default 400")
@@ -200,7 +202,7 @@ SIX = "rbps=4096000 rseqiops=1000 rrandiops=500 wbps=2048000 wseqiops=500 wrandi
         ),
     ],
 )
-def test_what_a_request_costs_is_by_the_schedulers_model(
+def test_the_cost_of_a_request_follows_the_model_of_the_scheduler(
     tmp_path: Path, model: str | None, divides: str, prices: dict[str, Price]
 ) -> None:
     queue = tmp_path / "block/sda/queue"

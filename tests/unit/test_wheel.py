@@ -118,7 +118,7 @@ def test_modules_and_kernels_have_the_keys_of_the_checkouts(
     assert keys(installed / "isoblk/data/kernel") == keys(ROOT / "kernel")
 
 
-def test_what_is_installed_reads_its_own_data_and_the_same_studies(
+def test_an_installed_wheel_reads_its_own_data_and_the_same_studies(
     installed: Path, tmp_path: Path
 ) -> None:
     told = {}
@@ -142,7 +142,7 @@ def test_what_is_installed_reads_its_own_data_and_the_same_studies(
     assert told["wheel", "device"] == told["checkout", "device"]
 
 
-def test_its_metadata_name_what_it_needs(wheel: Path) -> None:
+def test_the_metadata_of_the_wheel_name_its_requirements(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         metadata = message_from_string(archive.read(name).decode())
@@ -171,7 +171,7 @@ def test_without_a_home_the_cache_is_asked_for(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("name", ["Containerfile", "docs/start/lab.md"])
-def test_what_a_build_needs_is_installed_and_told(name: str) -> None:
+def test_every_package_that_a_build_needs_is_installed_and_documented(name: str) -> None:
     words = set((ROOT / name).read_text().split())
     # Every Debian and Ubuntu has these.
     essential = {"perl-base", "tar"}

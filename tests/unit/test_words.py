@@ -513,7 +513,7 @@ class _Some(shell.Form):
 
 @EVERY
 @given(st.text(st.characters(exclude_categories=("C", "Z"), include_characters=" ")))
-def test_a_literal_is_what_the_shell_reads(text: str) -> None:
+def test_the_shell_reads_a_literal_unchanged(text: str) -> None:
     for command in SHELLS:
         name = [command, "sh"] if command.endswith("busybox") else [command]
         for script in (
@@ -604,7 +604,9 @@ def test_a_knob_does_not_run_a_command(
 
 
 @pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.name)
-def test_what_looks_like_a_line_for_a_device_is_a_literal(tier: Tier, tmp_path: Path) -> None:
+def test_a_value_that_looks_like_a_line_for_a_device_is_a_literal(
+    tier: Tier, tmp_path: Path
+) -> None:
     value = f"$dev $(touch {tmp_path}/touched)"
     (spec,) = [one for one, of in RUNS if of is tier][:1]
     spec = msgspec.structs.replace(spec, queue={"read_ahead_kb": value})

@@ -95,7 +95,7 @@ def test_json_of_fio() -> None:
     assert output.latency == {("read", 81): 3, ("read", 81920): 5}
 
 
-def test_what_fio_did_in_its_ramp_only_was_not_measured() -> None:
+def test_requests_of_fio_in_its_ramp_alone_are_not_measured() -> None:
     job = json.loads(_fio({"80": 3}).partition(b"\n")[2])
     job["jobs"][0]["read"]["lat_ns"] = {"mean": 0.0, "N": 0, "min": 0, "max": 0}
     output = fio.parse_output("t1", json.dumps(job).encode())
@@ -173,7 +173,7 @@ def test_windows_of_fios_logs_lie_after_the_common_start(tmp_path: Path) -> None
     st.lists(st.tuples(st.integers(1, 300), st.integers(0, 5000)), min_size=1, max_size=20),
     st.integers(1, 100_000),
 )
-def test_windows_add_up_to_what_fio_counted(steps: list[tuple[int, int]], total: int) -> None:
+def test_windows_add_up_to_the_count_of_fio(steps: list[tuple[int, int]], total: int) -> None:
     log, at = [], 500.0
     for step, rate in steps:
         at += step
@@ -192,7 +192,9 @@ def test_windows_add_up_to_what_fio_counted(steps: list[tuple[int, int]], total:
         ("t1.json", "{}", r"t1\.json: not fio's json"),
     ],
 )
-def test_what_is_not_fios_is_refused(tmp_path: Path, file: str, content: str, why: str) -> None:
+def test_a_damaged_file_of_fio_is_refused(
+    tmp_path: Path, file: str, content: str, why: str
+) -> None:
     spec = _left(tmp_path, "1600, 1000, 0, 0, 0\n")
     (tmp_path / file).write_text(content)
     with pytest.raises(RunError, match=why):

@@ -78,7 +78,7 @@ def test_every_figure_of_an_operation_is_read_in_ns() -> None:
         min_size=1,
     )
 )
-def test_what_is_printed_of_any_operations_is_read_back(said: dict[str, list[int]]) -> None:
+def test_the_printed_figures_of_any_operations_are_read_back(said: dict[str, list[int]]) -> None:
     percentiles = ("50th", "95th", "99th", "99.9", "99.99")
     keys = [f"{one}PercentileLatency(us)" for one in percentiles]
     keys = ["Operations", "AverageLatency(us)", *keys, "MaxLatency(us)"]
@@ -236,7 +236,9 @@ def test_another_source_is_another_jar(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("spoil", ["changed", "missing", "more"])
-def test_what_is_not_what_was_pinned_is_not_used(shop: Shop, spoil: str, tmp_path: Path) -> None:
+def test_a_jar_that_differs_from_the_pinned_one_is_not_used(
+    shop: Shop, spoil: str, tmp_path: Path
+) -> None:
     match spoil:
         case "changed":
             shop.jars["a-1.jar"] += b"!"
