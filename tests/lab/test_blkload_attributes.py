@@ -522,7 +522,7 @@ def test_ramp_time_is_run_but_not_measured(guest: Guest) -> None:
     assert after_end <= 1
 
 
-def test_runtime_ends_issuing_and_what_is_in_flight_ends(guest: Guest) -> None:
+def test_runtime_ends_issuing_and_requests_in_flight_complete(guest: Guest) -> None:
     cases: dict[str, Load] = {
         "long": {"runtime": 2, "iodepth": 4},
         "short": {"runtime": "300us"},
@@ -775,7 +775,7 @@ def test_verify_finds_a_disk_that_keeps_nothing(guest: Guest) -> None:
     assert read.errors == 0
 
 
-def test_verify_finds_what_another_writer_did(guest: Guest) -> None:
+def test_verify_finds_the_writes_of_another_writer(guest: Guest) -> None:
     load = VERIFIED | {"number_ios": 0, "runtime": "100ms"}
     dirt = "dd if=/dev/zero of=/dev/nullb0 bs=4k oflag=direct conv=notrunc 2> /dev/null"
     cases = {
@@ -1139,7 +1139,7 @@ def test_threads_issue_in_the_order_of_the_tenants_names_and_jobs(guest: Guest) 
     ]
 
 
-def test_results_leave_out_who_runs_and_who_never_ran(guest: Guest) -> None:
+def test_results_leave_out_tenants_that_still_run_or_never_ran(guest: Guest) -> None:
     left = guest.run(
         script(
             vdisk(),

@@ -91,7 +91,7 @@ def _total(done: Tenant) -> int:
 # -- stop and wait --
 
 
-def test_stop_in_the_middle_keeps_what_was_done(careful: Careful) -> None:
+def test_stop_in_the_middle_keeps_the_figures_so_far(careful: Careful) -> None:
     left = careful.run(
         vdisk(),
         tenant("a", rw="randrw", iodepth=32, numjobs=2, runtime=100),
@@ -130,7 +130,7 @@ def test_stop_before_the_barrier_starts_nothing(careful: Careful) -> None:
     assert _total(results(left, "again")["b"]) == 100
 
 
-def test_stop_waits_for_what_is_throttled_and_loses_nothing(careful: Careful) -> None:
+def test_stop_waits_for_throttled_requests_and_loses_none(careful: Careful) -> None:
     left = careful.run(
         vdisk(),
         cgroup("/a"),
@@ -244,7 +244,7 @@ def test_rmdir_while_running_ends_that_tenant_and_no_other(careful: Careful) -> 
     assert done["b"].op.ios == 1000
 
 
-def test_rmdir_before_the_barrier_and_of_who_sleeps(careful: Careful) -> None:
+def test_tenants_are_removed_before_the_barrier_and_while_they_sleep(careful: Careful) -> None:
     left = careful.run(
         vdisk(),
         tenant("before", runtime=100),
@@ -508,7 +508,9 @@ def test_a_flush_that_fails_is_counted(careful: Careful) -> None:
 # -- what disks have completed --
 
 
-def test_what_is_completed_is_counted_by_cgroup_until_the_module_goes(careful: Careful) -> None:
+def test_completed_requests_are_counted_by_cgroup_until_the_module_is_removed(
+    careful: Careful,
+) -> None:
     counted = "/sys/kernel/debug/blkload/completed"
     left = careful.run(
         vdisk(write_cache=1),

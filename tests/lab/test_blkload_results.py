@@ -142,7 +142,7 @@ def test_a_long_run_of_short_windows_is_kept_whole(guest: Guest) -> None:
     assert max(op.win) == 299_990
 
 
-def test_the_product_reads_what_the_kernel_writes(guest: Guest) -> None:
+def test_the_product_parses_the_results_of_the_kernel(guest: Guest) -> None:
     left = guest.run(
         script(
             vdisk(),

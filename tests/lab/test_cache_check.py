@@ -88,7 +88,7 @@ def _check(path: Path) -> Report:
         return examine(ssd).report
 
 
-def test_what_the_kernel_leaves_is_sound(guest: Guest, tmp_path: Path) -> None:
+def test_an_ssd_is_sound_whenever_the_kernel_leaves_it(guest: Guest, tmp_path: Path) -> None:
     """Whenever it was stopped or cut short, and whatever went on."""
     load = tenant(
         "a", device=C, rw="randrw", bssplit="512/20:4k/50:64k/30", iodepth=16, fsync=20,

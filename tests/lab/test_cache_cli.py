@@ -57,7 +57,7 @@ cmp -n 4194304 a /dev/disk0
 
 
 @pytest.mark.long
-def test_a_cache_is_made_again_by_its_unit_with_what_was_dirty(guest: Guest) -> None:
+def test_the_unit_of_a_cache_creates_it_again_with_its_dirty_blocks(guest: Guest) -> None:
     left = guest.run(
         _DISKS
         + """

@@ -57,7 +57,7 @@ def _reports(
     return found
 
 
-def test_what_was_read_comes_from_the_ssd_the_next_time(
+def test_a_block_that_was_read_comes_from_the_ssd_the_next_time(
     default_bench: Bench, tmp_path: Path
 ) -> None:
     matrix = 'cache = ["none", "bcache", "dm-cache"]\ncaching.passes = [1, 3]'
@@ -73,7 +73,7 @@ def test_what_was_read_comes_from_the_ssd_the_next_time(
 
 
 @pytest.mark.parametrize("placement", ["contiguous", "scattered"])
-def test_what_is_written_to_a_write_cache_need_not_go_to_the_disk(
+def test_writes_to_a_write_cache_need_not_go_to_the_disk(
     default_bench: Bench, tmp_path: Path, placement: str
 ) -> None:
     caching = f'placement = "{placement}"\nworking_set = "4m"'

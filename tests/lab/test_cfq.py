@@ -152,7 +152,7 @@ def test_the_number_of_processes_in_a_group_changes_nothing(quiet: Quiet) -> Non
     assert by_weight(done, {"a": 300, "b": 100}) <= 0.05
 
 
-def test_who_waits_waits_for_all_others(quiet: Quiet) -> None:
+def test_a_waiting_group_waits_for_the_slices_of_all_other_groups(quiet: Quiet) -> None:
     # P0: group 1 has a median of 318 us and a 99th percentile of 222 ms.
     done = measured(quiet, dict.fromkeys(WEIGHTS, DEEP), groups=WEIGHTS)
     alone = 32 * 80_000 // 8
@@ -290,7 +290,7 @@ def test_low_latency_shortens_slices_so_that_all_have_one_in_time(quiet: Quiet) 
 # -- asynchronous requests: trims, which nobody waits for --
 
 
-def test_readers_have_more_of_the_time_than_what_nobody_waits_for(quiet: Quiet) -> None:
+def test_synchronous_requests_get_more_time_than_asynchronous_ones(quiet: Quiet) -> None:
     loads = {"reads": DEEP, "trims": DEEP | {"rw": "randtrim"}}
     shares = served(measured(quiet, loads))
     assert 0.6 < shares["reads"] < 0.95
@@ -354,7 +354,9 @@ def test_neighbours_merge(quiet: Quiet, rw: str) -> None:
 
 
 @pytest.mark.parametrize("quantum", [1, 8, 20])
-def test_quantum_is_what_the_device_has_of_one_of_many(quiet: Quiet, quantum: int) -> None:
+def test_quantum_bounds_the_requests_in_flight_of_one_of_several_groups(
+    quiet: Quiet, quantum: int
+) -> None:
     left = quiet.run(
         vdisk(servers=1),
         use("cfq"),

@@ -197,7 +197,7 @@ def test_a_worker_of_another_isoblk_makes_no_runs(study: Path, alone: Path, tmp_
 
 
 @pytest.mark.parametrize("local", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_an_interrupt_ends_what_the_workers_do(
+def test_an_interrupt_ends_the_runs_of_the_workers(
     default_bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: bool
 ) -> None:
     study = tmp_path / "long.toml"

@@ -88,7 +88,7 @@ def _told(
 
 
 @pytest.mark.parametrize("machine", _MACHINES)
-def test_what_a_machine_forbids_is_told(
+def test_an_operation_that_the_machine_forbids_is_reported(
     default_bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str
 ) -> None:
     wrapper, in_memory, expected = _MACHINES[machine]
@@ -97,7 +97,7 @@ def test_what_a_machine_forbids_is_told(
 
 @pytest.mark.skipif(not _MAY_MOUNT, reason="may not make namespaces")
 @pytest.mark.parametrize("machine", _MACHINES_BY_MOUNTS)
-def test_what_a_machine_has_mounted_is_told(
+def test_a_mount_of_the_machine_that_prevents_runs_is_reported(
     default_bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str
 ) -> None:
     wrapper, in_memory, expected = _MACHINES_BY_MOUNTS[machine]

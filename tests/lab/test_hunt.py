@@ -111,7 +111,7 @@ def test_a_hunt_finds_the_same_again_and_goes_on(default_bench: Bench, tmp_path:
         (("--runs", "5", "-o", "/proc/hunt"), "cannot write"),
     ],
 )
-def test_what_cannot_be_hunted_is_said_in_one_line(
+def test_a_hunt_that_is_not_possible_is_a_one_line_error(
     tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
     ended = hunt(tmp_path, *words)
@@ -122,7 +122,7 @@ def test_what_cannot_be_hunted_is_said_in_one_line(
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["hard-sync", "hard-flushes", "hard-trial"])
-def test_what_was_found_in_isoblk_is_mended(
+def test_faults_that_a_hunt_found_in_isoblk_stay_fixed(
     name: str, default_bench: Bench, tmp_path: Path
 ) -> None:
     """A flush was charged by a share that was not known yet; flushes held tags uncounted; and

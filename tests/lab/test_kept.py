@@ -119,7 +119,7 @@ def test_a_byte_of_any_input_makes_the_guest_run(kept: Kept, part: str) -> None:
     assert kept.run()[0] == {"new": 1}
 
 
-def test_a_kept_guest_leaves_what_the_run_left(kept: Kept) -> None:
+def test_a_kept_guest_leaves_the_same_files_as_the_run(kept: Kept) -> None:
     def content(directory: Path) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in directory.iterdir()}
 
@@ -131,7 +131,7 @@ def test_a_kept_guest_leaves_what_the_run_left(kept: Kept) -> None:
     assert content(directory) == ran
 
 
-def test_what_was_changed_back_is_kept_still(kept: Kept) -> None:
+def test_a_run_is_still_kept_after_an_input_is_changed_back(kept: Kept) -> None:
     kept.run()
     text = kept.inputs.program.read_text()
     _one_more_byte(kept.inputs.program)
@@ -149,7 +149,7 @@ def test_fresh_runs_it_again_and_compares(kept: Kept) -> None:
         kept.run(Guests.FRESH)
 
 
-def test_what_a_test_runs_twice_is_two_runs(kept: Kept) -> None:
+def test_a_guest_that_a_test_runs_twice_is_two_runs(kept: Kept) -> None:
     kept.run()
     machine = kept.machine()
     for counts in ({"kept": 1}, {"kept": 1, "new": 1}, {"kept": 1, "new": 2}):
@@ -169,7 +169,7 @@ def test_a_guest_that_failed_is_run_again(kept: Kept) -> None:
     assert list(kept.tmp.glob("store/*/1")) == []
 
 
-def test_what_was_not_used_for_long_goes(kept: Kept) -> None:
+def test_a_run_that_was_not_used_for_long_is_pruned(kept: Kept) -> None:
     kept.run()
     prune(kept.tmp / "store", days=1)
     assert kept.run()[0] == {"kept": 1}

@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["layers", "zoned", "btrfs", "ioengines"])
-def test_what_the_study_claims_holds(name: str, default_bench: Bench, tmp_path: Path) -> None:
+def test_the_claims_of_the_study_hold(name: str, default_bench: Bench, tmp_path: Path) -> None:
     results = run_file(STUDIES / f"{name}.toml", default_bench, tmp_path / "r", jobs=2)
     judged = judge_all(analyse(results))
     assert judged

@@ -38,14 +38,14 @@ def test_sources_that_do_not_compile_are_said_to(default_bench: Bench, tmp_path:
         find_modules(default_bench.kernel, [broken])
 
 
-def test_what_is_no_module_is_refused(default_bench: Bench, tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_module_is_refused(default_bench: Bench, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"neither a \.ko file nor a directory with a Kbuild"):
         find_modules(default_bench.kernel, [tmp_path])
     with pytest.raises(UserError, match="no such module"):
         find_modules(default_bench.kernel, [tmp_path / "gone.ko"])
 
 
-def test_a_module_that_changes_meanwhile_stays_what_it_was(
+def test_a_module_that_changes_during_a_study_is_used_as_it_was(
     default_bench: Bench, tmp_path: Path
 ) -> None:
     module = tmp_path / "mine-iosched.ko"

@@ -66,7 +66,7 @@ def test_there_are_presets_to_check() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", CHECKED)
-def test_a_preset_does_what_its_source_says(
+def test_a_preset_reproduces_the_figures_of_its_source(
     name: str, default_bench: Bench, executor: Executor
 ) -> None:
     measured = measure(load_device(name), load_preset(name).expect, default_bench, executor)
@@ -94,7 +94,7 @@ def test_a_read_of_a_written_drive_waits_for_flash_and_one_of_a_fresh_drive_does
     assert values[1] < values[0] / 2
 
 
-def test_sustained_random_writes_slow_the_p4500_down_by_what_collection_costs(
+def test_sustained_random_writes_slow_the_p4500_by_the_cost_of_garbage_collection(
     guest: Guest, default_bench: Bench, executor: Executor
 ) -> None:
     device = load_device("p4500-1t")

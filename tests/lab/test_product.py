@@ -48,7 +48,7 @@ def test_from_a_study_to_a_report(default_bench: Bench, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_new_study_runs_and_shows_what_it_is_about(default_bench: Bench, tmp_path: Path) -> None:
+def test_a_new_study_runs_and_its_claims_hold(default_bench: Bench, tmp_path: Path) -> None:
     study, results = tmp_path / "mine.toml", tmp_path / "results"
     assert _isoblk("study", "new", str(study)).returncode == 0
     ran = _isoblk("run", str(study), "-o", str(results), "--check-claims")
@@ -58,7 +58,7 @@ def test_a_new_study_runs_and_shows_what_it_is_about(default_bench: Bench, tmp_p
     assert [one.scheduler for one in points] == ["none", "mq-deadline", "bfq", "io.cost", "isoblk"]
 
 
-def test_what_a_run_prints_as_its_script_is_what_it_executes(
+def test_a_dry_run_prints_the_script_that_a_run_executes(
     default_bench: Bench, tmp_path: Path
 ) -> None:
     study = str(STUDIES / "quick.toml")
@@ -156,7 +156,7 @@ def test_a_tenant_that_comes_and_goes_is_one(default_bench: Bench, tmp_path: Pat
         ),
     ],
 )
-def test_who_comes_back_in_a_trial_is_not_given_what_it_did_not_ask_for(
+def test_a_tenant_that_returns_in_a_trial_gets_no_more_than_its_share(
     default_bench: Bench, tmp_path: Path, on: str, off: str
 ) -> None:
     # When a trial begins and ends is the scheduler's own affair: try some that overlap.
@@ -309,7 +309,7 @@ def test_a_disk_that_changes_in_mid_run_is_slower_from_then_on_and_feedbac_notic
     assert last / first == pytest.approx(0.5, rel=0.1)
 
 
-def test_the_ideal_of_a_tenant_is_never_above_what_it_reaches_alone(
+def test_the_ideal_of_a_tenant_is_at_most_its_rate_alone(
     default_bench: Bench, tmp_path: Path
 ) -> None:
     # The prototype's disk serves 64 at once; a tenant has 32.

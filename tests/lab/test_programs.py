@@ -76,7 +76,7 @@ def test_dd_writes_beside_a_generator(default_bench: Bench, tmp_path: Path, type
     assert _tenant(run.record, "web").measured_ns == 200 * MS
 
 
-def test_what_is_written_to_the_page_cache_counts_when_the_disk_has_it(
+def test_writes_to_the_page_cache_count_when_they_reach_the_disk(
     default_bench: Bench, tmp_path: Path
 ) -> None:
     # The scheduler's queue takes all of it at once, and that is when the cgroup is charged.
@@ -135,7 +135,7 @@ def test_programs_twice_give_the_same_tables(default_bench: Bench, tmp_path: Pat
     assert one.record.tenants == two.record.tenants
 
 
-def test_what_a_program_complains_of_is_the_runs_trouble(
+def test_an_error_of_a_program_invalidates_the_run_with_its_message(
     default_bench: Bench, tmp_path: Path
 ) -> None:
     spec = run_spec(device=DISK, filesystem=EXT4, tenants=(_dd(count=1024),))
@@ -147,7 +147,9 @@ def test_what_a_program_complains_of_is_the_runs_trouble(
     ]
 
 
-def test_what_is_read_need_not_fit_the_memory(default_bench: Bench, tmp_path: Path) -> None:
+def test_a_program_may_read_more_than_its_memory_limit(
+    default_bench: Bench, tmp_path: Path
+) -> None:
     spec = run_spec(
         device=DISK,
         filesystem=EXT4,

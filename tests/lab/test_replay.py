@@ -101,7 +101,7 @@ def _replay(guest: Guest, path: Path, /, disk: str = "", **attributes: str | int
     return results(guest.run(script(*lines)), "r")["a"]
 
 
-def test_a_timed_replay_issues_what_the_trace_holds_in_its_order(
+def test_a_timed_replay_issues_all_records_of_the_trace_in_order(
     any_guest: Guest, tmp_path: Path
 ) -> None:
     # More than the two chunks that are read ahead.
@@ -230,7 +230,7 @@ def test_a_closed_loop_ignores_times_and_keeps_its_depth(guest: Guest, tmp_path:
     assert eight.end_ns == pytest.approx(5000 * SERVICE / 8, rel=0.15)
 
 
-def test_what_ends_a_replay_is_what_comes_first(guest: Guest, tmp_path: Path) -> None:
+def test_a_replay_ends_at_the_first_of_its_limits(guest: Guest, tmp_path: Path) -> None:
     records = _steady(1000, 100_000)
     path = write_trace(tmp_path / "t.isotrace", records)
     assert _replay(guest, path, number_ios=10).trace["records"] == 10
@@ -287,7 +287,7 @@ def test_addresses_are_wrapped_or_scaled_into_the_region(guest: Guest, tmp_path:
     assert scaled.trace["moved"] == 5
 
 
-def test_requests_are_made_of_whole_blocks_and_cut_to_what_is_possible(
+def test_replayed_requests_are_rounded_to_blocks_and_clipped_to_the_region(
     guest: Guest, tmp_path: Path
 ) -> None:
     records = [
@@ -379,7 +379,7 @@ def test_a_damaged_trace_starts_nobody_and_is_named(
         ({"size": 2048}, text(34), "b: the region has 2048 bytes, the load needs 4096"),
     ],
 )
-def test_what_does_not_go_with_a_trace_is_refused(
+def test_attributes_that_conflict_with_a_trace_are_refused(
     guest: Guest, tmp_path: Path, attributes: Load, why: str, logged: str
 ) -> None:
     path = write_trace(tmp_path / "t.isotrace", _GOOD)

@@ -72,7 +72,7 @@ def test_killed_in_the_middle_and_started_again(default_bench: Bench, tmp_path: 
 
 
 @pytest.mark.parametrize("reason", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_keeps_what_is_finished_and_nothing_else(
+def test_an_interrupt_keeps_finished_runs_and_nothing_else(
     default_bench: Bench, tmp_path: Path, reason: signal.Signals
 ) -> None:
     study = tmp_path / "twenty.toml"

@@ -248,7 +248,7 @@ def test_reads_and_writes_of_equal_cost_are_divided_by_weight(
 
 
 @pytest.mark.parametrize("elevator", LIGHT)
-def test_who_comes_back_to_tags_that_are_lent_leaves_some_for_a_light_tenant(
+def test_a_light_tenant_finds_tags_when_groups_whose_tags_were_lent_return(
     default_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
     # While two pause the third has their tags as well, and has them still when both come back at
@@ -472,7 +472,9 @@ print("again", again)
 
 
 @pytest.mark.parametrize("elevator", ALL)
-def test_only_who_would_sleep_is_told_to_try_again(any_guest: Guest, elevator: str) -> None:
+def test_a_nowait_read_fails_only_where_its_sender_would_sleep(
+    any_guest: Guest, elevator: str
+) -> None:
     # Under cfq the sender of a bio that is over its quota sleeps. Else the bio waits, and its
     # sender, which asked for no sleep, has none.
     python = f"(echo 0 > {CGROUP}/a/cgroup.procs; exec {BARE_PYTHON} /run/isoblk/nowait.py)"

@@ -79,7 +79,7 @@ def _lives(guest: Guest, first: int, count: int) -> None:
 
 
 @pytest.mark.long
-def test_what_was_flushed_survives_a_cut_and_nothing_stale_is_read(guest: Guest) -> None:
+def test_flushed_blocks_survive_a_cut_and_no_stale_block_is_read(guest: Guest) -> None:
     _lives(guest, 1, 40)
 
 
@@ -195,7 +195,7 @@ def test_without_the_ssd_nobody_sees_an_error_if_nothing_is_dirty(guest: Guest, 
     assert int(back["used"]) > 0
 
 
-def test_without_the_ssd_what_is_dirty_fails_and_comes_back(guest: Guest) -> None:
+def test_dirty_blocks_fail_while_the_ssd_is_lost_and_return_with_it(guest: Guest) -> None:
     left = run_lines(
         guest,
         f"make 'writeback lru 4 set_high 100 set_low 90'; fill {C}; sync {C}",
@@ -212,7 +212,7 @@ def test_without_the_ssd_what_is_dirty_fails_and_comes_back(guest: Guest) -> Non
     assert (back["state"], back["dirty"]) == ("ok", "512")
 
 
-def test_a_bad_place_on_the_ssd_costs_only_what_is_dirty_there(guest: Guest) -> None:
+def test_a_bad_sector_of_the_ssd_loses_only_the_dirty_blocks_on_it(guest: Guest) -> None:
     # All data are bad, and neither superblocks nor records.
     everywhere = f"65536 {(SSD << 9) - 65536 - 4096} readwrite"
     left = run_lines(
@@ -359,7 +359,9 @@ def test_a_block_that_cannot_be_cleaned_does_not_hold_up_others(
 
 
 @pytest.mark.parametrize("mode", ["writeback", "writethrough"])
-def test_what_the_cache_does_for_a_cgroup_is_charged_to_it(any_guest: Guest, mode: str) -> None:
+def test_io_of_the_cache_on_behalf_of_a_cgroup_is_charged_to_it(
+    any_guest: Guest, mode: str
+) -> None:
     left = run_lines(
         any_guest,
         f"make '{mode} lru 2 set_high 100'; fill {C} 192",
@@ -500,7 +502,7 @@ def _sample(origin: bytes) -> bytes:
     return b"".join(origin[4096 * n : 4096 * n + 4096] for n in blocks if 0 <= n < count)
 
 
-def test_the_ssd_holds_what_is_documented(guest: Guest) -> None:
+def test_the_ssd_has_the_documented_format(guest: Guest) -> None:
     left = run_lines(
         guest,
         f"make 'writeback lru 2 set_high 100'; fill {C}; tell mode writearound",
@@ -883,7 +885,7 @@ def test_a_lower_mark_is_kept_without_another_write(guest: Guest, which: str) ->
     assert int(after["dirty"]) <= SLOTS // 10
 
 
-def test_the_table_shows_what_messages_have_changed(guest: Guest) -> None:
+def test_the_table_shows_changes_by_messages(guest: Guest) -> None:
     left = run_lines(
         guest,
         "make 'writeback lru 2 set_high 60'",

@@ -11,7 +11,7 @@ from tests.lab.test_setcache_fs import script, statuses
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_who_sees_an_error_of_a_bad_place(guest: Guest, mode: str) -> None:
+def test_only_requests_to_a_bad_sector_see_an_error(guest: Guest, mode: str) -> None:
     left = script(guest, "setcache_errors", mode)
     for line in left.read("said").splitlines()[:4]:
         disk, _, *words = line.split()
@@ -85,5 +85,5 @@ def test_failed_allocations_leave_nothing_behind(debug_guest: Guest) -> None:
     assert "leaks 0" in said, said
 
 
-def test_what_is_refused_says_why_and_costs_nothing(guest: Guest) -> None:
+def test_a_refusal_gives_its_reason_and_changes_nothing(guest: Guest) -> None:
     script(guest, "setcache_refused")

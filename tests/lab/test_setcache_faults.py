@@ -138,7 +138,7 @@ def test_one_table_is_not_two_caches_on_the_same_disks(guest: Guest) -> None:
 
 
 @pytest.mark.parametrize("mode", ["writethrough", "writeback"])
-def test_a_bad_place_of_the_origin_fails_only_who_reads_it(guest: Guest, mode: str) -> None:
+def test_a_bad_sector_of_the_origin_fails_only_reads_of_it(guest: Guest, mode: str) -> None:
     # A fill reads all of a block of 64 KiB, of which the reader wants a part.
     read = f"dd if={C} of=/run/isoblk/part bs=4k iflag=direct"
     wanted = "dd if=/run/isoblk/data bs=4k 2> /dev/null"
@@ -172,7 +172,7 @@ def _writing(count: int) -> str:
 
 
 @pytest.mark.parametrize("programs", [1, 2])
-def test_what_is_always_written_becomes_clean_if_nothing_is_to_stay_dirty(
+def test_blocks_under_constant_writes_become_clean_in_writethrough_mode(
     guest: Guest, programs: int
 ) -> None:
     left = run_lines(
@@ -208,7 +208,7 @@ def test_a_set_over_its_mark_that_is_always_written_holds_up_no_other(guest: Gue
     assert status_in(left, "status")["dirty"] == "16"
 
 
-def test_what_is_written_to_the_origin_of_a_suspended_cache_is_read(guest: Guest) -> None:
+def test_writes_to_the_origin_of_a_suspended_cache_are_read_after_resume(guest: Guest) -> None:
     suspended = "dm suspend c; data; fill /dev/slow 64"
     left = run_lines(
         guest,
@@ -223,9 +223,7 @@ def test_what_is_written_to_the_origin_of_a_suspended_cache_is_read(guest: Guest
 
 
 @pytest.mark.parametrize("disk", ["fast", "slow"])
-def test_who_suspends_a_cache_does_not_wait_until_each_bad_place_is_tried(
-    guest: Guest, disk: str
-) -> None:
+def test_a_suspend_does_not_wait_until_each_bad_sector_is_tried(guest: Guest, disk: str) -> None:
     # 512 places of 50 ms, one after the other.
     everywhere = f"{DATA} {(8192 << 9) - DATA - 4096} write"
     bad = {
@@ -278,7 +276,7 @@ def test_records_find_a_place_where_all_blocks_are_dirty(guest: Guest) -> None:
     assert (moved["state"], moved["retired"]) == ("ok", "1")
 
 
-def test_what_a_failed_commit_has_left_is_not_believed_later(guest: Guest) -> None:
+def test_the_superblock_of_a_failed_commit_is_not_believed_later(guest: Guest) -> None:
     # Of a commit that fails the last superblock alone says where its records are. It cannot be
     # read for a while, nor written, and the cache goes on without. Then it is there again.
     start = "make 'writeback lru 4 set_high 100 commit_ms 60000'"

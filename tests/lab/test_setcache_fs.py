@@ -68,7 +68,7 @@ def test_files_through_every_change(
         ("writeonly", "fifo", 128, 16, "2m"),
     ],
 )
-def test_fio_finds_what_it_wrote(
+def test_fio_verifies_its_writes_through_every_mode(
     guest: Guest, mode: str, policy: str, block: int, ways: int, ssd: str
 ) -> None:
     left = script(guest, "setcache_fio", mode, policy, block, ways, ssd)
@@ -86,7 +86,7 @@ def test_fio_finds_what_it_wrote(
 
 @pytest.mark.long
 @pytest.mark.parametrize(("fs", "cuts"), [("ext4", 12), ("xfs", 6)])
-def test_what_fsync_promised_outlives_power_cuts(guest: Guest, fs: str, cuts: int) -> None:
+def test_fsynced_files_survive_power_cuts(guest: Guest, fs: str, cuts: int) -> None:
     left = script(guest, "setcache_cuts", fs, 1, cuts)
     words = left.read("said").split()
     files, syncs, dirty = (int(words[i]) for i in (1, 3, 5))

@@ -242,7 +242,7 @@ _MANY_TAGS = "echo 256 > /sys/block/disk0/queue/nr_requests"
 
 
 @pytest.mark.parametrize("elevator", EXACT)
-def test_what_groups_are_charged_is_what_they_sent(quiet: Quiet, elevator: str) -> None:
+def test_groups_are_charged_exactly_the_bytes_they_send(quiet: Quiet, elevator: str) -> None:
     tenants = {name: load | {"device": "/dev/disk0"} for name, load in LOADS.items()}
     for disk in CACHES:
         tenants |= {f"{disk}-{n}": load | {"device": f"/dev/{disk}"} for n, load in FLUSHES.items()}
@@ -488,7 +488,7 @@ OF_SEVERAL_WORDS = {"isoblk": ("cost_model",)}
 
 
 @pytest.mark.parametrize("elevator", ALL)
-def test_attributes_keep_what_is_allowed_and_refuse_the_rest(quiet: Quiet, elevator: str) -> None:
+def test_attributes_accept_allowed_values_and_refuse_others(quiet: Quiet, elevator: str) -> None:
     attributes = ATTRIBUTES[elevator]
     lines = [vdisk(), use(elevator), f"ls {IOSCHED} > /run/isoblk/names"]
     lines += [keep(f"{IOSCHED}/{name}", "defaults") for name in attributes]

@@ -178,7 +178,7 @@ def test_bad_input_is_refused_and_changes_nothing(guest: Guest) -> None:
     assert dict(line.split(":") for line in left.read("after").splitlines()) == DEFAULTS
 
 
-def test_what_makes_the_disk_is_fixed_while_it_is_on(guest: Guest) -> None:
+def test_structural_attributes_are_fixed_while_the_disk_is_on(guest: Guest) -> None:
     left = guest.run(
         script(
             vdisk(),
@@ -651,7 +651,7 @@ def test_power_cycles_under_load_end_every_request(careful: Careful) -> None:
     assert exact <= last.end_ns <= exact + ENDS
 
 
-def test_a_slow_disk_that_is_switched_off_ends_what_it_holds_first(careful: Careful) -> None:
+def test_a_slow_disk_completes_its_requests_before_it_is_switched_off(careful: Careful) -> None:
     left = careful.run(
         _disk(servers=1, read_ns=SECOND),
         tenant("a", rw="randread", iodepth=5, runtime=100),

@@ -121,7 +121,7 @@ MKFS = "PATH=$PATH:/sbin:/usr/sbin; date -s @1700000000 > /dev/null; mkfs.ext4 -
 
 @pytest.mark.parametrize("block", [512, 4096])
 @pytest.mark.parametrize("cache", [0, 1])
-def test_what_was_written_last_is_read(careful: Careful, block: int, cache: int) -> None:
+def test_a_read_returns_the_last_write(careful: Careful, block: int, cache: int) -> None:
     size = MIB
     steps = _random_steps(block, 400, size, block)
     disk: Load = {"store": "memory", "size": size, "logical_block_size": block}
@@ -165,7 +165,7 @@ def test_a_new_disk_is_empty(guest: Guest) -> None:
 
 
 @pytest.mark.parametrize("cache", [0, 1])
-def test_random_load_finds_what_it_wrote(careful: Careful, cache: int) -> None:
+def test_a_random_load_verifies_its_writes(careful: Careful, cache: int) -> None:
     left = careful.run(
         vdisk(store="memory", size="64m", write_cache=cache),
         tenant(
@@ -270,7 +270,7 @@ def test_writes_that_find_no_memory_are_tried_again(careful: Careful) -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
-def test_fio_verifies_what_it_wrote(careful: Careful) -> None:
+def test_fio_verifies_its_writes(careful: Careful) -> None:
     fio = (
         "fio --clocksource=clock_gettime --filename=/dev/disk0 --direct=1 --ioengine=libaio"
         " --verify=crc32c --verify_fatal=1 --iodepth=16 --minimal"
@@ -397,7 +397,9 @@ def _may_be(
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("block", [512, 4096])
-def test_a_cut_leaves_what_a_real_disk_could_have(careful: Careful, block: int, seed: int) -> None:
+def test_a_cut_leaves_an_image_that_a_real_disk_could_have(
+    careful: Careful, block: int, seed: int
+) -> None:
     size, steps = MIB, _random_steps(seed, 300, MIB, block)
     # The last flush is some way before the end.
     steps.insert(220, ("flush", 0, 0, 0))
@@ -433,7 +435,7 @@ def test_a_cut_leaves_what_a_real_disk_could_have(careful: Careful, block: int, 
     assert _content(left, "after") == bytes([77]) * size
 
 
-def test_what_a_cut_leaves_is_a_function_of_the_seed(guest: Guest) -> None:
+def test_the_image_after_a_cut_is_a_function_of_the_seed(guest: Guest) -> None:
     def image(seed: int) -> bytes:
         left = guest.run(
             script(
@@ -500,7 +502,7 @@ def _sectors(image: bytes, block: int) -> list[bytes]:
     return [image[at : at + 512] for at in range(block * 4096, (block + 1) * 4096, 512)]
 
 
-def test_without_a_volatile_cache_a_cut_loses_only_what_had_not_ended(careful: Careful) -> None:
+def test_without_a_volatile_cache_a_cut_loses_only_requests_in_flight(careful: Careful) -> None:
     left = careful.run(
         vdisk(**KEEPS, servers=1, write_ns=1_000_000),
         NONE,
@@ -600,7 +602,7 @@ def test_ext4_recovers_from_a_power_cut(careful: Careful, seed: int) -> None:
 # -- other faults --
 
 
-def test_errors_are_where_they_are_set_and_for_what_they_are_set(careful: Careful) -> None:
+def test_errors_occur_in_the_range_and_for_the_operation_that_are_set(careful: Careful) -> None:
     def read(block: int) -> str:
         return f"try dd if=/dev/disk0 of=/dev/null bs=4k skip={block} count=1 iflag=direct"
 
@@ -733,7 +735,7 @@ def test_the_nth_write_meets_its_fault_and_no_other_does(careful: Careful) -> No
         assert other == ("cut" if gone and what == "cut-all" else "ok")
 
 
-def test_what_is_in_flight_when_the_power_goes_at_a_write_may_be_kept_or_lost(
+def test_writes_in_flight_at_a_power_cut_may_be_kept_or_lost(
     careful: Careful,
 ) -> None:
     left = careful.run(

@@ -92,7 +92,7 @@ def test_a_burst_is_spent_once_and_saved_up_again(guest: Guest) -> None:
         assert results(left, name)["a"].end_ns == pytest.approx(99 * MS, abs=MS)
 
 
-def test_what_a_volume_holds_ends_when_it_is_switched_off(careful: Careful) -> None:
+def test_a_volume_completes_its_requests_when_it_is_switched_off(careful: Careful) -> None:
     left = careful.run(
         vdisk(**VOLUME, **{"volume/iops": 10}),
         tenant("a", rw="randread", iodepth=5, runtime=100),
@@ -106,7 +106,7 @@ def test_what_a_volume_holds_ends_when_it_is_switched_off(careful: Careful) -> N
     assert done.op.lat_max_ns <= SECOND // 2 + LATE
 
 
-def test_what_a_lost_volume_holds_fails_when_it_is_due(careful: Careful) -> None:
+def test_requests_queued_at_a_lost_volume_fail_when_they_are_due(careful: Careful) -> None:
     read = "dd if=/dev/disk0 of=/dev/null bs=4k count=1 iflag=direct status=none"
     left = careful.run(
         vdisk(**VOLUME, **{"volume/iops": 10}),
@@ -197,7 +197,7 @@ def test_a_flash_disk_is_the_same_to_the_byte_each_time(guest: Guest, rw: str) -
     assert made(1) != made(2)
 
 
-def test_reads_ahead_find_what_was_written_meanwhile(careful: Careful) -> None:
+def test_read_ahead_returns_blocks_that_were_written_meanwhile(careful: Careful) -> None:
     disk: Load = {**FLASH, "flash/readahead": "128k", "store": "memory", "size": "64m"}
     load: Load = {"bs": 4096, "verify": 1, "size": "16m", "number_ios": 4000, "iodepth": 8}
     left = careful.run(

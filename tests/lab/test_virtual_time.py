@@ -70,7 +70,7 @@ def _mixed(bench: Bench, directory: Path, before: str = "", seed: int = 1) -> by
 
 
 @pytest.mark.parametrize("disturbance", DISTURBANCES)
-def test_what_comes_before_the_load_changes_nothing(
+def test_commands_before_the_load_do_not_change_the_run(
     bench: Bench, tmp_path: Path, disturbance: str
 ) -> None:
     alone = _mixed(bench, tmp_path / "alone")
@@ -83,7 +83,7 @@ def test_another_seed_gives_the_kernel_other_random_numbers(bench: Bench, tmp_pa
 
 
 @pytest.mark.parametrize("name", ["sched_clock", "get_random_u32", "time_travel_time"])
-def test_a_kernel_without_what_is_replaced_does_not_run(
+def test_a_kernel_without_a_replaced_function_does_not_run(
     default_bench: Bench, tmp_path: Path, name: str
 ) -> None:
     kernel = replace(default_bench.kernel, dir=tmp_path / "kernel")
