@@ -73,7 +73,7 @@ def bench(request: pytest.FixtureRequest) -> Bench:
     return found
 
 
-def test_what_a_guest_reads_and_draws_depends_on_the_seed_alone(
+def test_clock_and_random_numbers_of_a_guest_depend_on_the_seed_alone(
     bench: Bench, tmp_path: Path
 ) -> None:
     text = script(

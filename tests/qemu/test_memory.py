@@ -56,7 +56,7 @@ def swapping(elevator: str, *limited: str) -> str:
 
 
 @pytest.mark.parametrize("elevator", ["isoblk", "kyber-fair", "feedbac"])
-def test_a_disk_under_load_takes_and_gives_back_what_limited_groups_swap(
+def test_limited_groups_swap_to_a_disk_under_load_and_lose_no_page(
     guest: Guest, elevator: str
 ) -> None:
     left = guest.run(
@@ -123,7 +123,7 @@ awake() {{ ! sleeps; }}
 
 # kyber-fair and feedbac charge what is swapped out, and let no task sleep for it.
 @pytest.mark.parametrize("elevator", ["isoblk"])
-def test_who_allocates_more_than_it_pays_for_sleeps_until_the_debt_is_paid(
+def test_a_group_that_swaps_beyond_its_share_sleeps_until_its_debt_is_paid(
     guest: Guest, elevator: str
 ) -> None:
     left = guest.run(

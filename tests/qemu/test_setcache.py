@@ -80,7 +80,7 @@ def test_disks_that_fail_and_return_never_show_wrong_data(stress_guest: Guest) -
     assert_survived(left, "both")
 
 
-def test_who_polls_gets_what_the_cache_has_made_of_his_requests(stock_guest: Guest) -> None:
+def test_polled_requests_complete_though_the_cache_splits_them(stock_guest: Guest) -> None:
     # A write to both devices, or a read of several pieces, is made of bios that he cannot poll.
     fio = "fio --name=p --ioengine=io_uring --hipri --iodepth=4 --direct=1 --rw=randrw --bs=8k"
     left = stock_guest.run(

@@ -58,7 +58,7 @@ def test_a_disk_may_have_a_queue_for_each_processor(smp_guest: Guest) -> None:
     assert left.read("queues").split() == [str(CPUS)]
 
 
-def test_its_debug_kernel_has_what_finds_races(smp_guest: Guest) -> None:
+def test_the_debug_kernel_has_the_options_that_find_races(smp_guest: Guest) -> None:
     left = smp_guest.run(
         "grep debug_locks /proc/lockdep_stats > /run/isoblk/locks;"
         " zcat /proc/config.gz > /run/isoblk/config"

@@ -46,7 +46,7 @@ DISK = nullb(
 QUEUE = "/sys/block/disk0/queue"
 
 
-def test_what_loads_unloads_and_leaves_nothing(stock_guest: Guest) -> None:
+def test_every_module_that_loads_also_unloads(stock_guest: Guest) -> None:
     names = ("isoblk_vdisk", "blkload", *OWN)
     left = stock_guest.run(
         script(

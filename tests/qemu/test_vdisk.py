@@ -54,7 +54,7 @@ def test_ext4_is_whole_after_use_and_after_a_power_cut(stress_guest: Guest) -> N
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
-def test_fio_verifies_what_it_wrote(stress_guest: Guest) -> None:
+def test_fio_verifies_its_writes(stress_guest: Guest) -> None:
     left = stress_guest.run(
         script(
             vdisk(**KEEPS),

@@ -191,7 +191,7 @@ note: none
 """
 
 
-def test_nothing_ends_who_follows_or_has_it_write_what_nobody_asked_for(
+def test_no_attack_ends_weights_follow_or_causes_a_write_that_was_not_requested(
     stock_guest: Guest,
 ) -> None:
     left = stock_guest.run(SCRIPT, modules=MODULES, load=False, memory_mib=1024)
