@@ -184,7 +184,7 @@ def _first_column(page: Page, table: str, column: int) -> list[str]:
     return page.locator(f"{table} tbody tr:not([hidden]) td:nth-child({column})").all_inner_texts()
 
 
-def test_a_column_sorts_by_what_its_figures_are_worth(
+def test_a_column_sorts_by_the_value_of_its_figures(
     browser: Browser, pages: dict[str, str]
 ) -> None:
     with _shown(browser, pages["weights"], 1280) as page:
@@ -206,7 +206,9 @@ def test_a_column_sorts_by_what_its_figures_are_worth(
         assert _first_column(page, "#runs-table", 1)[0] in ("bfq", "none")
 
 
-def test_the_filter_keeps_what_has_all_the_words(browser: Browser, pages: dict[str, str]) -> None:
+def test_the_filter_keeps_rows_that_have_all_the_words(
+    browser: Browser, pages: dict[str, str]
+) -> None:
     with _shown(browser, pages["weights"], 1280) as page:
         field = page.get_by_label("Filter")
         field.focus()

@@ -303,7 +303,7 @@ def test_a_partition_is_captured_alone_and_from_its_first_byte(
         (("{device}", "-o", "t.isotrace", "--", "no-such-program"), "no-such-program: cannot run"),
     ],
 )
-def test_what_cannot_be_captured_is_one_line(
+def test_a_capture_that_is_not_possible_is_a_one_line_error(
     machine: Machine, device: str, words: tuple[str, ...], told: str
 ) -> None:
     (machine.work / "there").write_text("mine")
@@ -315,7 +315,7 @@ def test_what_cannot_be_captured_is_one_line(
     assert not (machine.work / "t.isotrace").exists()
 
 
-def test_what_was_recorded_is_kept_though_somebody_has_taken_the_name(
+def test_a_capture_is_kept_under_another_name_if_its_own_is_taken_meanwhile(
     machine: Machine, device: str
 ) -> None:
     command = f"echo mine > t.isotrace; dd if={device} of=/dev/null bs=4k count=3 iflag=direct"

@@ -200,7 +200,7 @@ def test_a_cache_without_dirty_blocks_is_a_signature(machine: Machine, loop: Loo
 
 
 @pytest.mark.parametrize("at", [0, 4096, 16 * MIB - 4096])
-def test_what_is_left_of_any_version_of_ours_is_not_given_up(
+def test_an_ssd_of_a_cache_of_any_version_is_not_overwritten(
     machine: Machine, loop: Loop, at: int
 ) -> None:
     device = loop()
@@ -218,7 +218,7 @@ def test_what_is_left_of_any_version_of_ours_is_not_given_up(
     _claim(device, CHECK)
 
 
-def test_what_is_wiped_is_a_new_ssd(machine: Machine, loop: Loop) -> None:
+def test_a_wiped_ssd_counts_as_a_new_one(machine: Machine, loop: Loop) -> None:
     device = loop()
     image = make_image(machine.work / "ssd", ssd=32_768, dirty=0)
     Path(device).write_bytes(image.path.read_bytes())
@@ -508,7 +508,7 @@ def test_swap_on_a_partition_keeps_the_disk(machine: Machine, loop: Loop) -> Non
             system.run_tool("swapoff", part)
 
 
-def test_what_a_loop_device_is_made_of_is_in_use(machine: Machine, loop: Loop) -> None:
+def test_the_backing_of_a_loop_device_in_use_is_in_use(machine: Machine, loop: Loop) -> None:
     device = loop()
     node = machine.work / "node"
     os.mknod(node, 0o60600, _number(device))
@@ -526,7 +526,7 @@ def test_what_a_loop_device_is_made_of_is_in_use(machine: Machine, loop: Loop) -
     _claim(device, SCRATCH)
 
 
-def test_a_loop_device_is_claimed_with_what_it_is_made_of(machine: Machine, loop: Loop) -> None:
+def test_a_loop_device_is_claimed_together_with_its_backing(machine: Machine, loop: Loop) -> None:
     device = loop()
     with _loop_of(device) as middle, _loop_of(middle) as upper:
         with claim(find_volume(upper), SCRATCH):
@@ -608,7 +608,7 @@ def test_a_claim_ends_with_its_block(machine: Machine, loop: Loop) -> None:
     assert _open_files() == before
 
 
-def test_a_watch_takes_what_is_in_use(machine: Machine, loop: Loop) -> None:
+def test_a_watch_claims_a_device_that_is_in_use(machine: Machine, loop: Loop) -> None:
     device = loop()
     with _mounted(device, machine.work / "fs"), claim(find_volume(device), WATCH) as held:
         held.compare(device)

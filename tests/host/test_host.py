@@ -133,7 +133,7 @@ def test_no_script_is_run_where_others_can_change_it(machine: Machine) -> None:
     assert machine.condition() == before
 
 
-def test_tables_hold_what_fio_counted(machine: Machine) -> None:
+def test_the_tables_agree_with_the_counts_of_fio(machine: Machine) -> None:
     done = machine.isoblk("run", _study(machine, ONE), "--machine", "host", "--loop", "64m")
     assert done.returncode == 0, done.stderr
     for run in read_results(machine.work / "results/host-host").runs:
@@ -154,7 +154,7 @@ def test_tables_hold_what_fio_counted(machine: Machine) -> None:
 
 
 @pytest.mark.long
-def test_bytes_agree_with_what_bfq_charged(machine: Machine) -> None:
+def test_the_bytes_agree_with_the_charge_of_bfq(machine: Machine) -> None:
     if "bfq" not in _available():
         pytest.skip("the kernel has no BFQ")
     text = ONE.replace('"mq-deadline"', '"bfq"').replace('warmup = "300ms"', "warmup = 0")
