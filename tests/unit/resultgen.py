@@ -267,7 +267,7 @@ def _latencies(count: int, weight: int) -> dict[int, int]:
     return result or {round(median): max(count, 1)}
 
 
-# What each scheduler does with four tenants of weights 1000/500/250/100: share, total IOPS.
+# Results of each scheduler for four tenants of weights 1000/500/250/100: share, total IOPS.
 BEHAVIOUR: dict[str, tuple[tuple[float, ...], int]] = {
     "none": ((0.26, 0.25, 0.25, 0.24), 800_000),
     "mq-deadline": ((0.25, 0.25, 0.25, 0.25), 785_000),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Another reader of shell, for tests: it shares nothing with what writes the scripts.
+"""Another reader of shell, for tests: it shares nothing with the code that writes the scripts.
 
-A script is a list of tokens: operators, and words in chunks: ("text", what is literal),
+A script is a list of tokens: operators, and words in chunks: ("text", literal characters),
 ("expansion", as it stands), ("active", a character that the shell looks at where it is bare).
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A claim holds, fails or is undecided, and never decides on what it does not have."""
+"""A claim holds, fails or is undecided, and is never decided from missing runs."""
 
 import math
 from dataclasses import replace

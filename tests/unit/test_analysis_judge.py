@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a scheduler is judged by beyond bytes: service, waiting, tasks of one cgroup, what is lost.
+"""Criteria for a scheduler beyond bytes: service, waiting, tasks of one cgroup, lost throughput.
 
 The numbers are those of made-up runs, worked out by hand.
 """
@@ -91,7 +91,7 @@ def test_service_is_a_part_of_the_speed_for_such_requests(tmp_path: Path) -> Non
 
 
 def test_nobody_owes_service_to_one_that_wants_no_more(tmp_path: Path) -> None:
-    """a asks for 100 of 1000 a second; b has what is left."""
+    """a asks for 100 of 1000 a second; b has the remainder."""
     tenants = [tenant("a", 100), tenant("b", 100)]
     run = Made("bfq", {"a": 100, "b": 90}, tenants=tenants, alone=(0, 1), full=(2, 1))
     found = _last(tmp_path, _alone(100), _alone(100), _alone(1000), run)

@@ -75,7 +75,7 @@ def test_the_ideal_gives_nobody_more_than_it_reaches_alone(tmp_path: Path) -> No
 
 
 def test_a_tenant_that_exceeds_its_rate_alone_could_use_the_excess(tmp_path: Path) -> None:
-    """Alone a reached 6000 a second, here 7000: nobody else was to have what was beyond."""
+    """Alone a reached 6000 a second, here 7000: the excess was due to no other tenant."""
     heavy = [tenant("a", 700), tenant("b", 100)]
     found = _only(
         tmp_path, _alone(6000), Made("bfq", {"a": 7000, "b": 1000}, tenants=heavy, alone=[0, 0])
@@ -284,7 +284,7 @@ def test_every_metric_that_a_claim_may_name_has_a_value(tmp_path: Path) -> None:
     analysis = _analyse(resultgen.weights_study(tmp_path))
     metrics = _point(analysis, scheduler="bfq", workload_rw="randread").valid[0]
     # Nothing changes in that study, nothing is predicted under bfq, no program runs, there is no
-    # cache, each tenant has a cgroup of its own, and nobody was alone at full speed.
+    # cache, each tenant has a cgroup of its own, and no tenant was alone at full speed.
     absent = (
         *("converged_ms", "prediction_error", "prediction_error_mean", "prediction_settled_ms"),
         *("says.<tenant>.<figure>", "cache.<figure>"),

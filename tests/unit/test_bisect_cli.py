@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What isoblk bisect refuses, before anything is built: one line, status 2."""
+"""isoblk bisect refuses wrong arguments before anything is built: one line, status 2."""
 
 from pathlib import Path
 

@@ -88,7 +88,7 @@ def measurer(
 def bisected(
     repository: Repository, good: str, bad: str, paths: Sequence[str] = ()
 ) -> tuple[str, list[str], list[Tried]]:
-    """The sentence, the subjects of what was tried, and these."""
+    """The sentence, the subjects of the commits tried, and the trials."""
     range_ = Plain(repository.top, good, bad, paths)
     names: list[str] = []
     outcome = Session(range_, "p99.a", measurer(repository, names)).run(None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is good and what is bad, and when two ends do not differ enough to tell."""
+"""Good and bad results, and two ends that do not differ enough to tell."""
 
 import math
 

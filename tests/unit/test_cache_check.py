@@ -558,7 +558,7 @@ def test_an_origin_is_forgotten_only_by_its_name(image: Image) -> None:
     assert image.path.read_bytes() == before
     with open_ssd(str(image.path), write=True) as ssd:
         found = repair(ssd, drop=False, was="id:slow")
-    # What is clean was that disk's, and is not believed for another one.
+    # Clean blocks belong to that disk, and are not believed for another one.
     assert (found.identity, found.state, found.dirty) == ("", "in use", 40)
     assert image.say() == image.slots
     for copy, at in enumerate(image.copies):
@@ -723,11 +723,11 @@ def test_half_a_write_is_reported(image: Image) -> None:
         repair(Ssd("ssd", file.fileno(), image.geometry.ssd * 512), drop=False)
 
 
-# -- what is called sound is taken by the kernel --
+# -- an SSD reported as sound is accepted by the kernel --
 
 
 def _kernel_takes(data: bytes, geometry: layout.Geometry) -> bool:
-    """What setcache-super.c and setcache-records.c make of an SSD of that geometry."""
+    """The verdict of setcache-super.c and setcache-records.c on an SSD of that geometry."""
     copies = []
     for number, at in enumerate((0, 4096, len(data) - 4096)):
         page = data[at : at + 4096]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `isoblk cache` does to a cache in use loses nothing, whatever is under way, fails or is
+"""A command of `isoblk cache` on a cache in use loses nothing, whatever is under way, fails or is
 interrupted, and wherever: the device is then not suspended, and the cache as it was, or gone if it
-was to go."""
+was to be deleted."""
 
 import dataclasses
 from collections.abc import Callable
@@ -151,7 +151,7 @@ ACTS = [_alone, _attached, _attach, _edit, _clean]
 
 
 def _seen(mapper: FakeMapper) -> dict[str, tuple[str, str, bool]]:
-    """What is there, but for what is dirty."""
+    """The state of the devices, without the numbers of dirty blocks."""
     return {
         name: (one.table, one.uuid, one.cleaning and one.dirty > 0)
         for name, one in mapper.devices.items()
@@ -160,7 +160,7 @@ def _seen(mapper: FakeMapper) -> dict[str, tuple[str, str, bool]]:
 
 @cache
 def _whole(make: Act) -> dict[str, tuple[str, str, bool]]:
-    """What is there when all went well."""
+    """The state of the devices after a success."""
     mapper = FakeMapper()
     make(mapper)()
     return _seen(mapper)
@@ -272,7 +272,7 @@ def test_a_command_killed_at_any_step_loses_nothing_and_can_be_continued(
             elif device.loaded:
                 mapper("clear", name)
         assert not mapper.lost
-        # What is left can be taken away in order.
+        # The remaining devices can be removed in order.
         for name, device in list(mapper.devices.items()):
             if device.is_cache:
                 device.open = 0
@@ -322,14 +322,14 @@ def test_blocks_that_never_become_clean_are_not_waited_for_without_end(mapper: F
 
     class Hot(FakeMapper):
         def __call__(self, *words: str, table: str = "") -> str:
-            # As many as are cleaned by the time somebody looks, and two.
+            # As many as are cleaned until the next status, and two.
             if device.cleaning and words[0] == "status":
                 device.dirty = 102
             return super().__call__(*words, table=table)
 
     with pytest.raises(RunError, match="2 blocks stay dirty"):
         live.delete("fast", Hot(mapper.devices), sleep=waits.append)
-    # Somebody else's disk is slow, too.
+    # The disk of another user may be slow, too.
     assert sum(waits) > 50
     assert (device.mode, device.suspended, device.cleaning) == ("writeback", False, False)
 
@@ -362,7 +362,7 @@ def test_a_probe_that_has_it_open_for_a_moment_is_waited_for(mapper: FakeMapper)
                 device.open = 0
             return super().__call__(*words, table=table)
 
-    # It has ended before anybody looks who it was.
+    # The probe has ended before the command looks for the process.
     assert live.delete("fast", Probed(mapper.devices), sleep=no_wait) == "8:32"
     assert len(removals) == 2
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`isoblk cache` asks device-mapper for the right things, and says what is wrong."""
+"""`isoblk cache` asks device-mapper for the right things, and reports mistakes."""
 
 from pathlib import Path
 

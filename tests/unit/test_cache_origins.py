@@ -74,7 +74,7 @@ def machine(tmp_path: Path) -> Machine:
         ({"wwid": "eui.0000000000000000"}, ""),
         ({"device__wwid": "naa.0000000000000000"}, ""),
         ({"wwid": "t10.ATA     some letters"}, ""),
-        # What LVM and LUKS have on the disk below, and a copy of it as well.
+        # LVM and LUKS have it on the disk below, and so has a copy of that disk.
         ({"dm__uuid": "LVM-abc"}, ""),
         ({"dm__uuid": "CRYPT-LUKS2-abc-data", "wwid": "naa.5"}, ""),
         ({}, ""),
@@ -169,12 +169,12 @@ def test_options_of_a_volume_that_do_not_move_its_data_do_not_change_its_word(
 def test_words_come_from_attributes_that_identify_a_disk(machine: Machine) -> None:
     assert machine.word(machine.add("vda", "254:0", serial="abc-1")) == "serial:abc-1"
     assert machine.word(machine.add("mmcblk0", "179:0", device__cid="15ab")) == "cid:15ab"
-    # What its members have on them.
+    # Its members have it on them.
     assert machine.word(machine.add("md0", "9:0", md__uuid="11-22")) == ""
     assert machine.word(machine.add("sdb", "8:16")) == ""
     # Two disks of one controller have one serial number.
     assert machine.word(machine.add("nvme0n1", "259:0", device__serial="S")) == ""
-    # What QEMU makes up is of the place where a disk is.
+    # A serial number that QEMU makes up depends on the slot of the disk.
     made_up = "t10.ATA     QEMU HARDDISK                           QM00005             "
     assert machine.word(machine.add("sdc", "8:32", device__wwid=made_up)) == ""
 

@@ -55,7 +55,7 @@ def test_a_unit_makes_the_cache_of_the_same_devices_as_it_is_now(dev: Path) -> N
     assert _made(text) == TABLE.replace("8:16", slow).replace("8:33", fast).split()
     assert f"\nRequires={escape(slow)}.device {escape(fast)}.device\n" in text
     assert "\nExecStop=/sbin/dmsetup remove --retry fast\n" in text
-    # Before file systems are mounted; local-fs-pre.target alone is nobody's wish at boot.
+    # Before file systems are mounted; local-fs-pre.target alone is wanted by no unit at boot.
     assert "\nBefore=local-fs-pre.target " in text
     assert text.endswith("\nWantedBy=sysinit.target\n")
 
@@ -69,7 +69,7 @@ def test_a_unit_trusts_if_the_cache_does_and_accepts_no_later_change(dev: Path) 
 
 def test_a_device_without_a_lasting_name_is_refused(dev: Path) -> None:
     (dev / "disk/by-id/ata-SLOW%1").unlink()
-    # What is on the disk is on the cache as well.
+    # A link to content of the disk also fits the cache.
     with pytest.raises(UserError, match=r"/dev/sdb: the device has no name that survives"):
         lasting("/dev/sdb", dev)
 

@@ -252,7 +252,7 @@ def test_an_identity_may_be_off_by_one_in_a_thousand(
     assert Identity(text="", left=left, right=right, slack=slack).holds is holds
 
 
-# What a guest wrote, with 512 promotions of 256 KiB.
+# The file of a guest, with 512 promotions of 256 KiB.
 _STAT = "/sys/class/block/{}/stat: {} 0 {} 0 {} 0 {} 0 0 0 0"
 _STATUS = (
     "status:0 3276800 cache 8 10/1024 512 {}/600 {} {} 0 0 0 {} 0 1 writeback 2 m 1 smq 0 rw -"

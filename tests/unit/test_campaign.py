@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A study resumes, repeats nothing, keeps what is finished, and never believes a bad run."""
+"""A study resumes, repeats nothing, keeps finished runs, and never believes a bad run."""
 
 import dataclasses
 import errno
@@ -409,7 +409,7 @@ def test_runs_that_an_edited_study_lacks_are_kept_and_told(tmp_path: Path) -> No
     before = read_results(tmp_path / "earlier" / "1")
     assert before.record == first
     assert all(run is not None for run in before.runs)
-    # As it was before: nothing is repeated, and what was set aside is here again.
+    # As it was before: nothing is repeated, and the runs that were set aside are back.
     again = FakeMachine()
     _run(both, again, tmp_path)
     assert again.plans == []
@@ -479,7 +479,7 @@ def test_the_day_is_that_of_the_last_run_that_was_made(
 
 
 def test_runs_are_not_written_through_a_link(tmp_path: Path) -> None:
-    """What is made, executed and removed there would be another user's."""
+    """Runs that are created, executed and removed there would be another user's."""
     elsewhere, results = tmp_path / "elsewhere", tmp_path / "results"
     for directory in (elsewhere, results):
         directory.mkdir()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a capture takes from the kernel is read as it is meant, and nothing damaged in it ends in
-anything but one line; its study can run whatever the cgroups are called."""
+"""Events of the kernel are read correctly by a capture, and damaged ones end in one line; the study
+of a capture can run whatever the names of the cgroups."""
 
 import mmap
 import os
@@ -157,7 +157,7 @@ def test_every_jump_of_the_program_stays_in_it() -> None:
 
 @pytest.fixture
 def memory() -> Iterator[int]:
-    """What the kernel gives for a ring of 16 events."""
+    """The memory that the kernel maps for a ring of 16 events."""
     file = os.memfd_create("ring")
     os.truncate(file, 2 * mmap.PAGESIZE + 2 * 16 * EVENT.itemsize)
     yield file

@@ -75,7 +75,7 @@ def _process(cwd: Path, *arguments: str, **environment: str) -> subprocess.Compl
 def _assert_one_line(done: subprocess.CompletedProcess[str], *facts: str) -> None:
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
-    # What a build says of its progress comes before.
+    # The progress of the build comes before.
     *progress, line = done.stderr.splitlines()
     assert line.startswith("isoblk: ")
     assert all(one.startswith(("reading ", "unpacking ")) for one in progress)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Help says what a user asks it for, of every command, and the shell completes them."""
+"""Every command has complete help, and the shell completes them."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from tests.unit.scripts import ROOT
 ALL = dict(cli.every_command())
 GROUPS = {words for words, one in ALL.items() if isinstance(one, TyperGroup)}
 COMMANDS = [words for words in ALL if words not in GROUPS]
-# What is taken as a default, and could be seen in no value.
+# Values that count as a default without being visible.
 _NO_DEFAULT: tuple[object, ...] = (None, False, (), [])
 
 
@@ -36,7 +36,7 @@ def test_help_is_whole(
 ) -> None:
     text = _help(monkeypatch, capsys, *command, "-h")
     assert text == _help(monkeypatch, capsys, *command, "--help")
-    # What markup swallows leaves its full stop behind; what is cut ends in dots.
+    # Text swallowed by markup leaves its full stop behind; truncated text ends in dots.
     assert not re.search(r"(?:^|\s)[.;,](?:\s|$)", text)
     assert not re.search(r"\w\.\.\.$", text, re.MULTILINE)
     assert ".." not in re.sub(r"\w\.\.\.|\]\.\.\.|\}\.\.\.|\.\.\.\]", "", text)

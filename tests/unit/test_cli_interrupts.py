@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whoever presses Ctrl-C is heard, at any moment."""
+"""Ctrl-C ends a command at any moment."""
 
 import subprocess
 import sys

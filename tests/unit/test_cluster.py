@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs that others make: what comes back is bounded and checked, who is of another isoblk is
-refused, and what fails is told. Workers are threads here; tests/lab/test_cluster.py has real ones.
+"""Runs on workers: returned files are bounded and checked, a worker of another isoblk is refused,
+and failures are reported. Workers are threads here; tests/lab/test_cluster.py has real ones.
 """
 
 import io
@@ -130,7 +130,7 @@ def test_the_files_of_a_failed_run_are_returned(tmp_path: Path) -> None:
     assert (left / "console.log").read_text() == "it failed"
 
 
-# -- who may make runs --
+# -- workers that may execute runs --
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeMachine:
-    """What workers run."""
+    """The machine of the workers."""
     fake = FakeMachine()
     monkeypatch.setenv("ISOBLK_CACHE", str(tmp_path / "cache of workers"))
     monkeypatch.setattr(remote, "_machine", lambda *_: fake)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""compare says what differs between two result sets, what that changed, and how sure that is."""
+"""compare reports the differences of two result sets, their effect, and how sure it is."""
 
 import csv
 import io
@@ -78,7 +78,7 @@ def test_repeats_tell_a_difference_from_noise(tmp_path: Path) -> None:
     assert certain.p < 0.001
     assert noise.p is not None
     assert noise.p > 0.5
-    # What may be chance fails nothing, however small the limit.
+    # A difference that may be chance fails nothing, however small the limit.
     for other, failing in ((far, True), (near, False)):
         failed = compare(_analyse(a), _analyse(other), ["total_iops"]).failed(0)
         assert bool(failed) is failing

@@ -21,7 +21,7 @@ from isoblk.cli.completing import join_assignments, mend_zsh
 from tests.unit import resultgen
 from tests.unit.scripts import ROOT
 
-# What is typed, what must be among the answers, and what must not.
+# The typed line, words that must be among the answers, and words that must not.
 CASES = [
     ("isoblk tra", {"trace"}, {"study"}),
     ("isoblk trace im", {"import"}, {"info"}),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What comes from outside is shown as it is: no brackets are markup, no colons emoji, and a
-terminal obeys nothing of it."""
+"""Text from outside is shown as it is: brackets are not markup, colons not emoji, and no escape
+sequence reaches the terminal."""
 
 import ast
 import io

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk's cost model in a study: what it may be, what is measured for it, what is written."""
+"""isoblk's cost model in a study: its allowed values, the calibration, and the written line."""
 
 import dataclasses
 import subprocess
@@ -65,7 +65,7 @@ def measured(text: str) -> dict[str, RunSpec]:
     return {name: expansion.runs[index].spec for name, index in run.calibrate.items()}
 
 
-# -- what it may be --
+# -- allowed values --
 
 
 def test_without_a_word_the_device_is_measured() -> None:
@@ -157,7 +157,7 @@ def test_a_loss_is_per_mille(value: int) -> None:
         parse_study(study('"auto"', f"max_loss = {value + 1001}\n"), "s.toml")
 
 
-# -- what is measured --
+# -- calibration --
 
 
 def test_the_six_are_measured_as_isoblk_charges() -> None:
@@ -242,7 +242,7 @@ def test_a_disk_with_zones_is_not_measured() -> None:
         runs_of(text + '[iosched.isoblk]\ncost_model = "calibrated"\n')
 
 
-# -- what is written --
+# -- the written line --
 
 
 def _made(text: str, machine: FakeMachine, directory: Path) -> StudyRecord:
@@ -278,7 +278,7 @@ def test_a_calibration_that_io_cost_shares_is_run_once(tmp_path: Path) -> None:
 
 
 def _measured_line() -> str:
-    """What the fake machine does: it reads only. The kernel takes no 0."""
+    """The rates of the fake machine: it reads only. The kernel accepts no 0."""
     reads = {"rbps": IOS * 4096, "rseqiops": IOS, "rrandiops": IOS}
     return " ".join(f"{name}={reads.get(name, 1)}" for name in OWN_MODEL)
 

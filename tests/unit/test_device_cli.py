@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk device: what it prints, and its exit status. The lab's machine is a fake on which a
+"""isoblk device: its output and exit status. The lab's machine is a fake on which a
 tenant makes 1,000 reads of 4 KiB in a second."""
 
 import json
@@ -100,7 +100,7 @@ def test_a_preset_is_shown_with_its_source_state_units_and_figures(
         "published",
     ):
         assert text in out
-    # What the model does not look at is no part of it.
+    # Attributes that the model ignores are not shown.
     assert "servers" not in out
     assert "disk.rpm" not in out
 

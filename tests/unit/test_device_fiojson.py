@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""fio's JSON: what is taken from it, and what is left out and why."""
+"""fio's JSON: the figures taken from it, and those left out with the reason."""
 
 import json
 from pathlib import Path

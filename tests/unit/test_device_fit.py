@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fitting: a device that is known comes back from what is measured on it.
+"""Fitting: a known device is recovered from measurements on it.
 
 The lab is replaced by its models' formulas (kernel/README.md, model "flash"), so these tests are
 of the fit and not of the models.
@@ -46,7 +46,7 @@ def load(rw: str, bs: str, iodepth: int, metric: str, value: float = 1) -> Expec
 
 
 def formula(device: VdiskDevice, entry: ExpectEntry) -> float:
-    """What model "flash" does, to a few per cent."""
+    """The figures of model "flash", to a few per cent."""
     flash = device.flash
     dies, block = flash.channels * flash.dies, parse_size(entry.bs)
     row = flash.planes * flash.page_size

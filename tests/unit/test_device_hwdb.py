@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""io.cost's database of drives: what is read of it, and what is said of a damaged one."""
+"""io.cost's database of drives: the models read from it, and errors of a damaged one."""
 
 from pathlib import Path
 

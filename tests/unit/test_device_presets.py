@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the models' attributes become: of presets, of a plan, and of an event."""
+"""The attributes of the models: in presets, in a plan, and in an event."""
 
 import tomllib
 from io import StringIO
@@ -33,7 +33,7 @@ DEVICE = "/sys/kernel/config/isoblk_vdisk/disk0/"
 
 
 def written(device: VdiskDevice) -> dict[str, str]:
-    """What a plan writes of the device, by file below its directory."""
+    """The values that a plan writes for the device, by file below its directory."""
     settings = make_plan(run_spec(device=device)).settings
     return {
         setting.path.removeprefix(DEVICE): setting.text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The doctor tells what is required from what is not, and what to do."""
+"""The doctor separates requirements from options, and names a remedy."""
 
 from pathlib import Path
 

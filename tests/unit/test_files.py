@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a user has is never lost to an output: no file is replaced unasked, no input at all, and
-what fails leaves nothing."""
+"""Files of a user are never lost to an output: none is replaced without --force, an input never,
+and a failure leaves nothing."""
 
 import errno
 import os
@@ -41,7 +41,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# Of every command that makes a file of what is in another: its words, and the input.
+# Of every command that writes a file from another file: its words, and the input.
 COMMANDS = {
     "trace import": (("trace", "import", "a.csv"), "a.csv"),
     "trace cut": (("trace", "cut", "whole.isotrace", "--records", "0:5"), "whole.isotrace"),

@@ -21,7 +21,7 @@ _KERNEL = Path(__file__).parent / "host_library" / "kernel.c"
 _PEEKUSER, _SETREGS, _GETREGSET, _SETREGSET = 3, 13, 0x4204, 0x4205
 _XSTATE, _PRSTATUS = 0x202, 1
 _PID = 4321
-# What UML 6.12 keeps of the area.
+# The size of the area that UML 6.12 keeps.
 _UML = 2696
 # With AVX, with AVX-512, with protection keys, with AMX, and what may come.
 _AREAS = (832, 2440, 2696, 2704, 11_008, 16_384, 65_536)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A hunt finds what is there to be found, shrinks it as far as it goes, and does the same again."""
+"""A hunt finds the faults of a space, shrinks them as far as possible, and is repeatable."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -124,7 +124,7 @@ def test_a_made_up_fault_is_found_and_shrunk_to_its_cause(tmp_path: Path) -> Non
     assert first.kind == "late"
     assert study["device"] == "wd10ezex"
     assert "queue" not in study
-    # Half of what was found is kept, by the ratio to what is enough, which is 5.
+    # Half of the found ratio to the limit is kept: 5.
     deep, sync = sorted(study["tenant"], key=lambda one: "fsync" in one)
     assert deep["iodepth"] == 16
     assert {"name", "iodepth", "rw", "bs", "weight"} == set(deep)

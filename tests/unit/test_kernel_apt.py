@@ -272,7 +272,7 @@ def ubuntu(fake: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_another_distribution_takes_debians_archive(ubuntu: Path) -> None:
-    # What its own archive has by that name is not built.
+    # The package of that name in its own archive is not built.
     (ubuntu / "system").write_text("linux-source-6.12 6.12.0-9ubuntu1\n")
     (ubuntu / "trixie").write_text("linux-source-6.12 6.12.3-1\n")
     assert apt.mirrors() == apt.Mirrors(

@@ -174,7 +174,7 @@ def calls(lab: Path) -> list[str]:
 
 
 def leftovers(lab: Path) -> list[str]:
-    """What a failed build must not leave: anything that looks finished or is hidden."""
+    """A failed build must not leave anything that looks finished or is hidden."""
     root = lab / "cache"
     return sorted(
         str(path.relative_to(root))
@@ -243,7 +243,7 @@ def test_a_kernel_of_a_bisection_is_nobodys_by_its_version(lab: Path) -> None:
         find("6.12")
     assert kernel.ready_kernels() == [apart]
     before = calls(lab)
-    # Who builds it has it, and need not compile it again.
+    # A later build finds it, and does not compile it again.
     assert make_kernel(lab).key == apart.key
     assert find("6.12").key == apart.key
     build(Request(source=lab / "linux", apart=True), Listener())
@@ -324,7 +324,7 @@ def test_a_source_that_a_bisection_unpacked_does_not_stand_for_its_series(
     assert asked.identity == "linux-source-6.12_6.12.118-1"
     assert source.resolve("6.12", None, None, Listener()) == asked
     assert fetched == ["6.12.95-1", "6.12.118-1"]
-    # What a bisection has unpacked already is that series' once it is what the archive gives.
+    # A source that a bisection unpacked stands for its series once it is the archive's newest.
     newest = apt.Offer("linux-source-6.12", "6.12.119-1", "trixie")
     source.resolve(None, newest, None, Listener())
     shutil.rmtree(lab / "cache/sources" / asked.identity)
@@ -621,7 +621,7 @@ def test_modules_are_built_once_and_again_when_their_source_changes(lab: Path) -
     before = calls(lab)
     assert kernel.build_modules(made) == first
     assert calls(lab) == before
-    # What a build in the tree left behind is no source; neither is documentation.
+    # Leftovers of a build in the tree are not sources; neither is documentation.
     (lab / "kernel/load/blkload.o").touch()
     (lab / "kernel/load/blkload.mod.c").touch()
     (lab / "kernel/README.md").touch()
@@ -776,7 +776,7 @@ def test_clean_removes_leftovers_of_killed_processes_but_not_of_running_ones(lab
 
 @contextmanager
 def as_somebody_else(*places: Path) -> Iterator[None]:
-    """Nobody of that name may write there; root may do it all, so root is left."""
+    """Without the right to write there; root may write anywhere, so give up root."""
     for place in places:
         for path in (place, *place.rglob("*")):
             path.chmod(0o555 if path.is_dir() else 0o444)
@@ -810,7 +810,7 @@ def test_a_cache_that_may_only_be_read_is_used(lab: Path) -> None:
         with hold(made):
             assert build_modules(made) == modules
             assert host_library(made).is_file()
-    # What is missing cannot be made there.
+    # Missing modules cannot be built there.
     (lab / "kernel/load/blkload.c").write_text("int changed;\n")
     with (
         as_somebody_else(lab / "cache"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The kernel commands pass on what was asked, and print what came of it."""
+"""The kernel commands pass on their arguments, and print the result."""
 
 from pathlib import Path
 

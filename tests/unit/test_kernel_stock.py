@@ -135,7 +135,7 @@ def debs(tmp_path: Path) -> list[apt.Deb]:
 
 @pytest.fixture
 def fetched(debs: list[apt.Deb], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Answers downloads; what was asked for."""
+    """Answers downloads; returns the list of requests."""
     asked: list[str] = []
 
     def fetch_all(
@@ -155,7 +155,7 @@ def test_an_unpacked_kernel_can_be_booted_and_built_for(fetched: list[str], cach
     assert made.linux.read_bytes() == b"image"
     assert made.compiler == "gcc-12 (Debian) 12.2.0"
     assert (made.tree / "block/blk-core.c").is_file()
-    # In the order in which they load; what nobody needs is not kept.
+    # In the order in which they load; modules that are not needed are not kept.
     base = [path.read_bytes() for path in sorted(made.base_modules.glob("*.ko"))]
     assert base == [b"9pnet", b"9p"]
     assert {name: path.read_bytes() for name, path in made.modules().items()} == {

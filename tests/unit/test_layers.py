@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A stack of block layers: what a study may say, and the script that makes it."""
+"""A stack of block layers: its syntax in a study, and the script that creates it."""
 
 import subprocess
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A disk is what the kernel says it is, and is not taken for another."""
+"""A disk is described as the kernel reports it, and is not mistaken for another."""
 
 import os
 from pathlib import Path

@@ -88,7 +88,7 @@ def test_two_names_of_one_disk_are_seen(stack: Stack) -> None:
 
 
 def test_a_volume_does_not_keep_another_one_of_its_group(stack: Stack) -> None:
-    """What is mounted of the same disk."""
+    """The mounted devices of the same disk."""
     disk = stack.add("sda", 1000)
     group = stack.part("sda", "sda1", 100, 900)
     root = stack.mapped("vg-root", f"0 100 linear {group} 0", f"100 100 linear {group} 700")

@@ -67,7 +67,7 @@ def test_the_guest_has_a_copy_of_the_runs_files(
     assert files["inputs"].data.split() == [b"plan.sh", b"traces", b"modules"]
     # Nothing leads to the host.
     assert all(initramfs.link(path, "").mode != entry.mode for path, entry in files.items())
-    # A directory stands before what is in it.
+    # A directory stands before its content.
     order = list(files)
     for path in order:
         if "/" in path:

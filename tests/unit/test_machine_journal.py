@@ -36,7 +36,7 @@ def no_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _disturb(fake: FakeMachine) -> None:
-    """What a run and the kernel do to a queue: another scheduler has other tunables."""
+    """The changes of a run and the kernel to a queue: another scheduler has other tunables."""
     queue = fake.place / "queue"
     (queue / "scheduler").write_text("none mq-deadline kyber [bfq]\n")
     (queue / "nr_requests").write_text("64\n")

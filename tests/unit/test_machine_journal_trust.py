@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Undoing is done by root, so no journal is believed that somebody else can have written, and none
-that tells of what no run changes."""
+"""Undoing is done by root, so no journal is believed that another user can have written, and none
+with a change that no run makes."""
 
 import fcntl
 import os
@@ -127,7 +127,7 @@ def _refused_to_make(state: Path) -> None:
 def test_root_runs_no_script_where_others_can_change_it(
     tmp_path: Path, give: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But for the user behind sudo, who is root whenever he likes."""
+    """Except for the user behind sudo, which can become root at any time."""
     runs = tmp_path / "results/runs"
     runs.mkdir(parents=True)
     monkeypatch.delenv("SUDO_UID", raising=False)
@@ -410,7 +410,7 @@ def test_of_runs_that_begin_at_once_one_begins(tmp_path: Path) -> None:
 
 
 def _make_first(monkeypatch: pytest.MonkeyPatch, others: int) -> None:
-    """Each directory is made by somebody else just before, with these rights."""
+    """Another user creates each directory just before, with these rights."""
     make = Path.mkdir
 
     def second(

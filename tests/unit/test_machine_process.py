@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What ends a guest is its machine, and nothing that was meant for others."""
+"""Only its machine ends a guest, and no signal that was meant for other processes."""
 
 import signal
 from pathlib import Path

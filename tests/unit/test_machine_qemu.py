@@ -70,7 +70,7 @@ def test_a_guest_has_the_files_that_its_init_needs(
     init = files["init"].data.decode()
     assert init.startswith("#!/bin/busybox sh\n")
     assert "exec sh /plan.sh" in init
-    # A directory stands before what is in it.
+    # A directory stands before its content.
     assert list(files).index("bin") < list(files).index("bin/busybox")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a machine refuses is told by the console of a guest; what a guest's programs say is not."""
+"""The console of a guest shows refusals of the machine; output of its programs is not a refusal."""
 
 import signal
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whoever uses a disk is seen, before the kernel has to refuse it."""
+"""Every user of a disk is seen before the kernel has to refuse the disk."""
 
 import os
 from collections.abc import Callable
@@ -158,7 +158,7 @@ def test_a_loop_device_that_shares_its_file_is_refused(
 
 @given(st.text(st.characters(codec="ascii", exclude_characters="\0\\"), min_size=1))
 def test_a_path_in_a_line_of_the_kernels_is_read_as_it_was(path: str) -> None:
-    # What the kernel escapes: blanks and backslashes, in octal.
+    # The kernel escapes blanks and backslashes, in octal.
     line = "".join(f"\\{ord(one):03o}" if one in " \t\n" else one for one in path)
     assert system.plain(line) == path
     assert system.plain(line.replace("x", "\\134")) == path.replace("x", "\\")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Each command has a manual page that says what its help says, and man renders it cleanly."""
+"""Each command has a manual page with the text of its help, and man renders it cleanly."""
 
 import os
 import re

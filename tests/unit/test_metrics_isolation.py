@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a scheduler must not do to a tenant is seen, and what an account excuses is not."""
+"""Harm of a scheduler to a tenant is reported, except where an account excuses it."""
 
 import math
 from dataclasses import replace
@@ -84,7 +84,7 @@ def test_a_light_tenant_is_late_only_beyond_its_latency_without_a_scheduler(
     assert metric_value(quick, "late.b") == pytest.approx(4_000 / 200)
     as_slow = judged(tmp_path / "2", slow, none=run("none", 9000, 1000, p99_ns=4_000_000), **light)
     assert metric_value(as_slow, "late.b") == pytest.approx(1)
-    # Who can use all of the disk queues for its own requests.
+    # A tenant that can use all of the disk queues for its own requests.
     assert metric_value(quick, "late.a") is None
 
 
@@ -131,7 +131,7 @@ def test_whose_due_is_less_than_a_few_requests_is_not_denied_them(tmp_path: Path
 
 
 def test_a_tenant_that_asks_for_more_bytes_than_its_share_is_not_light(tmp_path: Path) -> None:
-    """By the device's time b asks for a tenth, by bytes for more than its half of what is moved."""
+    """By the device's time b asks for a tenth, by bytes for more than its half of the total."""
     slow = run("bfq", 500, 500, p99_ns=4_000_000)
     found = judged(
         tmp_path,

@@ -98,7 +98,7 @@ def test_the_service_is_enabled_started_and_stopped(debs: list[Path], tmp_path: 
     assert re.search(r"deb-systemd-helper enable '?isoblk-weights\.service", postinst)
     assert re.search(r"deb-systemd-invoke \S+ '?isoblk-weights\.service", postinst)
     prerm = (tmp_path / "prerm").read_text()
-    # Weights are taken back once nobody follows them.
+    # Weights are removed once no process follows them.
     stopped = re.search(r"deb-systemd-invoke stop '?isoblk-weights\.service", prerm)
     assert stopped and stopped.start() < prerm.index("follow --undo")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What packages are made of: DKMS builds what kbuild does, and only with headers that fit."""
+"""The contents of the packages: DKMS builds the same as kbuild, and only with headers that fit."""
 
 import re
 import subprocess
@@ -60,7 +60,7 @@ def kernel(directory: Path, release: str, version: str, config: str | None = Non
 
 
 def headers_for(tmp_path: Path, directory: Path) -> subprocess.CompletedProcess[str]:
-    """What the packaged script says, with these headers beside it."""
+    """The output of the packaged script, with these headers next to it."""
     place = tmp_path / "source"
     for name, until in {
         "6.12.95": "107",
@@ -110,7 +110,7 @@ def test_headers_are_chosen_by_version(
         ("6.12.90+deb12-amd64", "6.12.90", "too old: the modules need 6.12.95 or newer"),
         ("6.12.110", "6.12.110", "its private headers are not known"),
         ("7.0.0-40-generic", "7.0.14", "its private headers are not known"),
-        # Nobody has compared Ubuntu's with these.
+        # Ubuntu's headers have not been compared with these.
         ("7.2.0-9-generic", "7.2.13", "the private headers that are here fit 6.12.95 to 107, "),
         ("7.0.14", "7.0.14", "the private headers that are here fit 6.12.95 to 107, 6.12.117 on, "),
     ],

@@ -116,7 +116,7 @@ def test_without_a_period_in_the_measured_time_there_is_no_error(tmp_path: Path)
         ({1100: 0.001, 1200: 0.5, 1300: 0.02, 1400: 0.01}, (1150,), 150.0),
         # Good, bad again, good.
         ({1200: 0.5, 1300: 0.01, 1400: 0.011, 1500: 0.0}, (1150,), 250.0),
-        # What was bad before the change does not count.
+        # A bad prediction before the change does not count.
         ({1100: 0.5, 1200: 0.0}, (1150,), 0.0),
         # The longer of two.
         ({1200: 0.5, 1300: 0.5, 1400: 0.0, 1600: 0.5, 1700: 0.0}, (1100, 1500), 200.0),

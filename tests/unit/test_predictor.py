@@ -53,7 +53,7 @@ class CPredict(ctypes.Structure):
 
 
 class Period(NamedTuple):
-    """What a predictor had after a period: ``expected`` is what it had predicted for it."""
+    """The state of a predictor after a period: ``expected`` is its prediction for the period."""
 
     used: int
     expected: int | None
@@ -279,7 +279,7 @@ def test_a_slow_period_in_seven_is_not_taken_for_a_new_level(predict: Predict) -
     # Were it, the period after it would be predicted to use nearly nothing.
     assert min(period.next for period in periods) > 0.7 * LEVEL
     assert max(period.next for period in periods) < 1.1 * LEVEL
-    # The slow period itself nobody foresees; three more are wrong by 1/16 or more after it.
+    # The slow period itself is not foreseen; three more are wrong by 1/16 or more after it.
     for slow in range(13, 133, 7):
         assert sum(period.error > 1 / 16 for period in periods[slow + 1 : slow + 7]) <= 3
 

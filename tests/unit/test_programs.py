@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs as workloads: their options, their commands, what they print, and what was sampled.
+"""Programs as workloads: their options, their commands, their output, and the samples.
 
-outputs/ holds what the programs really printed.
+outputs/ holds real output of the programs.
 """
 
 import subprocess
@@ -26,7 +26,7 @@ from tests.unit.specs import MS, SECOND, run_spec, tenant
 
 OUTPUTS = Path(__file__).parent / "outputs"
 MIB = 1 << 20
-# What each program takes, at least.
+# The required options of each program.
 OPTIONS: dict[str, Options] = {
     "dd": {"count": 32},
     "sysbench": {"mode": "rndrw", "size": "16m"},
@@ -302,7 +302,7 @@ def test_the_plan_is_valid_shell(tier: Tier, found: str, program: str, cgroup: s
         at = text.index(words, at)
 
 
-# ---- what was sampled ----------------------------------------------------------------
+# ---- samples ---------------------------------------------------------------------------
 
 
 def _charge(ios: int) -> IoStat:

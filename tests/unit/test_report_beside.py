@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two machines' shares stand side by side, and what differs by more than 5 % is marked."""
+"""Two machines' shares stand side by side, and a difference of more than 5 % is marked."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A study of caches is reported as one: rates, hits, what the disks did, and why a claim fails."""
+"""A study of caches is reported as one: rates, hits, I/O of the disks, and why a claim fails."""
 
 import re
 from pathlib import Path

@@ -246,7 +246,7 @@ HOSTILE = (
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """Results of somebody else, whose tenants and points have names that no study may give."""
+    """Results of another user, with tenants and points whose names no study may have."""
     tenants = [tenant(name, 100) for name in HOSTILE]
     runs = [
         Made("bfq", dict.fromkeys(HOSTILE, 100.0), tenants=tenants, point={name: name})

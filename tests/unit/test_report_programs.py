@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What programs say is shown in their words, with units, and can be claimed and compared."""
+"""Figures of programs are shown in their words, with units, and can be claimed and compared."""
 
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def _analysis(directory: Path, rates: dict[str, float], used: str = "iozone") ->
 def test_a_table_has_a_row_a_point_and_a_column_a_figure(tmp_path: Path) -> None:
     ((who, table),) = rows.said(_analysis(tmp_path, {"none": 100, "bfq": 200_000}))
     assert who == "db.x: iozone"
-    # What is 0 everywhere is left out.
+    # A figure that is 0 everywhere is left out.
     assert [column.title for column in table.columns] == [
         *("scheduler", "read rate", "read latency p99"),
     ]

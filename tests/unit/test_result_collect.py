@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A run is believed only if what was counted is what was charged."""
+"""A run is believed only if the counted bytes equal the charged ones."""
 
 import json
 from pathlib import Path

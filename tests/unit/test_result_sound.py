@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results of others, in which something is what no run of isoblk's leaves: one line, no crash."""
+"""Results of other users that no run of isoblk can have left: one line, no crash."""
 
 import json
 from collections.abc import Callable

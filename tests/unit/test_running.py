@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tenants that are running already: nothing is started or written for them, their weights are
-set and set back, and what they were charged with before does not count."""
+set and restored, and their charge before the run does not count."""
 
 import dataclasses
 import subprocess
@@ -77,7 +77,7 @@ def test_nothing_is_started_or_made_for_it(text: str) -> None:
     web = "/sys/fs/cgroup/system.slice/web.service"
     assert f"echo 300 > {web}/io.bfq.weight" in plan
     assert f"{web}/io.stat" in plan
-    # Opening a fifo that nobody reads would wait for ever.
+    # Opening a fifo without a reader would wait for ever.
     assert ("exec 3> " in plan) == (text is STUDY)
     assert ("sleep 5.000000000" in plan) == (text is ALONE)
 

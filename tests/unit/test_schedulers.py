@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What schedulers tell of themselves, and elevators that a study brings along."""
+"""The descriptions of schedulers, and elevators that a study brings along."""
 
 from pathlib import Path
 

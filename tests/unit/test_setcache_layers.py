@@ -9,7 +9,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[2] / "kernel" / "cache"
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
-# At the beginning of a line; a static one is nobody else's business.
+# At the beginning of a line; a static one is private to its file.
 FUNCTION = re.compile(r"^(?!static\b)[a-z][\w \t*]*?\n?\b(sc_\w+)\([^;{}]*\)\n\{", re.M)
 OBJECT = re.compile(r"^(?!static\b|extern\b)[a-z][\w \t*]*\b(sc_\w+)(?:\[\w*\])? = \{", re.M)
 
@@ -28,7 +28,7 @@ def _codes() -> dict[str, str]:
 
 
 def _defined(codes: dict[str, str]) -> dict[str, str]:
-    """What the parts share, and whose it is."""
+    """The names that the parts share, and the part that defines each."""
     owners: dict[str, str] = {}
     for part, code in codes.items():
         for name in FUNCTION.findall(code) + OBJECT.findall(code):

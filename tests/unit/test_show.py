@@ -69,7 +69,7 @@ def test_bandwidth_is_shown_only_where_sizes_differ(tmp_path: Path) -> None:
     assert "bandwidth" in mixed
     assert "B/s of none" in mixed
     assert "read it together with share error" in " ".join(mixed.split())
-    # Half the bytes, seven times the requests: who reads the head knows which is half.
+    # Half the bytes, seven times the requests: the head of the column shows which is half.
     (bfq,) = [line for line in mixed.splitlines() if line.startswith(" bfq")]
     assert bfq.split()[1:3] == ["6.60", "K"]
     assert "49.8 %" in bfq

@@ -34,7 +34,7 @@ def test_on_and_off_are_of_a_study() -> None:
     runs = expand(parse_study(STUDY, "s.toml")).runs
     load = next(one.spec for one in runs if one.spec.kind == "share").tenants[0].workload
     assert (load.on_ns, load.off_ns) == (300 * MS, 200 * MS)
-    # What it could have is what it reaches while it works.
+    # The rate a tenant could have is the one it reaches while it is on.
     alone = [one.spec.tenants[0].workload for one in runs if one.spec.kind == "alone"]
     assert [(one.on_ns, one.off_ns) for one in alone] == [(0, 0)]
 

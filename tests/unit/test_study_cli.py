@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk study: what it prints, and that it leaves nothing half-written."""
+"""isoblk study: its output, and that it leaves nothing half-written."""
 
 import json
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A run's scheduler may change under load: what goes with it, and what does not."""
+"""A run's scheduler may change under load: compatible settings, and refused ones."""
 
 import pytest
 

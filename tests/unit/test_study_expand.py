@@ -654,7 +654,7 @@ def test_service_needs_each_load_at_full_speed_but_only_if_it_is_asked_for() -> 
         assert len(run.full) == 4
         (load,) = {expansion.runs[i].spec.tenants[0].workload.iodepth for i in run.full}
         assert load == 128
-    # Who is at full speed already is not run again.
+    # A tenant that is at full speed already is not run again.
     again = runs_of((text + CLAIM.format("service_error")).replace("= 32", "= 256"))
     assert all(run.full == run.alone for run in shares(again))
 

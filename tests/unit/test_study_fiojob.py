@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A fio job file becomes a study that means the same; what cannot be kept is named."""
+"""A fio job file becomes a study that means the same; options that cannot be kept are named."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A wrong study gives a line for each mistake: file, line, field, cause, what is allowed."""
+"""A wrong study gives a line for each mistake: file, line, field, cause, allowed values."""
 
 import re
 from pathlib import Path

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a study's author is told: too few tags, a drive that is empty, rates that cannot be, and a
-tenant that did nothing. Of what is right nothing is said."""
+"""Notes on a study: too few tags, an empty drive, impossible rates, and an idle tenant. A correct
+study gets no note."""
 
 from typing import Any
 
@@ -167,7 +167,7 @@ def test_a_cloud_volume_is_held_to_its_limits(load: dict[str, Any], said: str) -
         return notes([run_spec(device=disk, tenants=(tenant("a", **load),))])
 
     assert told(VOLUME) == [said]
-    # What has been saved up may be spent at any rate.
+    # Accumulated credit may be spent at any rate.
     assert told(msgspec.structs.replace(VOLUME, burst_ns=3600 * SECOND)) == []
 
 
@@ -175,7 +175,7 @@ def test_a_cloud_volume_is_held_to_its_limits(load: dict[str, Any], said: str) -
     "load",
     [
         {"rate_iops": 48_000},
-        # What comes in a tenth of the time is served in all of it.
+        # Requests that arrive in a tenth of the time are served in all of it.
         {"rate_iops": 480_000, "on_ns": 10 * MS, "off_ns": 90 * MS},
         # They may be merged.
         {"rate_iops": 150_000, "rw": "write"},
@@ -206,7 +206,7 @@ def test_a_trace_that_is_too_fast_is_named(speed: int, said: bool) -> None:
 
 
 def _result(name: str, measured_ns: int, **figures: int) -> TenantResult:
-    """Of a tenant that read; figures: what it did."""
+    """The result of a tenant that read; figures: its counts."""
     totals = OpTotals(**dict.fromkeys(OpTotals.__struct_fields__, 0) | figures)
     return TenantResult(
         name=name,

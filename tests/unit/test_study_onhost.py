@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A study of the lab runs on the host machine, and what cannot is said in one line."""
+"""A study of the lab runs on the host machine, and an impossible one is refused in one line."""
 
 import dataclasses
 import subprocess

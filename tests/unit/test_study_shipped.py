@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A study's name on the command line: whose study it is, and that it is said."""
+"""A study's name on the command line: the study it means, and the note about it."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A tenant that replays a trace: what a study may say of it, what the guest is told, what a run
-is known by, and what the report makes of its lateness."""
+"""A tenant that replays a trace: its options in a study, the script of the guest, the id of a run,
+and its lateness in the report."""
 
 import errno
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sizes and times mean what fio's mean, and what is no size or time is refused."""
+"""Sizes and times mean what fio's mean, and other text is refused."""
 
 import pytest
 from hypothesis import given

@@ -63,7 +63,7 @@ def test_a_rate_that_is_not_served_has_no_p99(tmp_path: Path) -> None:
     assert cells[titles.index("p99")].text == "unbounded (60.0 %)"
     result = _judged(tmp_path / "b", made, "p99.a", "<", 1e9)
     assert (result.verdict, result.reason[:8]) == ("undecided", "suspect:")
-    # What others had is not in doubt.
+    # The figures of other tenants are not in doubt.
     assert _judged(tmp_path / "c", made, "p99.b", "<", 1e9).verdict == "holds"
 
 

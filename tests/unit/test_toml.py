@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is written as TOML is read as the same."""
+"""A value that is written as TOML is read back unchanged."""
 
 import tomllib
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk trace: what it prints, writes and refuses."""
+"""isoblk trace: its output, its files and its errors."""
 
 import json
 from pathlib import Path

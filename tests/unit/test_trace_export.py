@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An exported trace comes back as far as its format can carry it, and what it cannot is said."""
+"""An exported trace comes back as far as its format can carry it, and losses are reported."""
 
 import shutil
 import subprocess
@@ -30,7 +30,7 @@ NAMES = sorted(TARGETS)
 
 @st.composite
 def traces(draw: st.DrawFn) -> list[Rec]:
-    """What a compact trace can hold, its first time 0."""
+    """Records that a compact trace can hold, the first at time 0."""
     made: list[Rec] = []
     time = 0
     for _ in range(draw(st.integers(1, 20))):
@@ -50,7 +50,7 @@ def traces(draw: st.DrawFn) -> list[Rec]:
 
 
 def carried(name: str, made: list[Rec]) -> list[Rec]:
-    """What is left of the records in a format, by its definition."""
+    """The records that a format preserves, by its definition."""
     found = []
     for one in made:
         time, unit, flags, stream = one.t, 1, one.flags, one.stream

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every trace format: what its own writer wrote comes back, and damage is told, not crashed on."""
+"""Every trace format: records of its own writer come back, and damage is reported, not a crash."""
 
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def test_every_format_is_tested() -> None:
 @pytest.mark.parametrize("name", KIND_NAMES)
 @given(data=st.data())
 def test_damaged_bytes_never_crash(name: str, tmp_path: Path, data: st.DataObject) -> None:
-    """Bytes are overwritten, cut out and put in; what is left imports, or is refused."""
+    """Bytes are overwritten, cut out and put in; the result imports, or is refused."""
     kind = KINDS[name]
     raw = bytearray(kind.write(requests(kind, 30)))
     for _ in range(data.draw(st.integers(1, 4))):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Files that are nearly traces: import and info succeed, or say in one line what is wrong.
+"""Files that are nearly traces: import and info succeed, or report the mistake in one line.
 
 A valid file of each format is changed as editors, transfers, other tools and adversaries change
-files: lines and fields are cut out, doubled, swapped, and replaced by what no field should hold.
+files: lines and fields are cut out, doubled, swapped, and replaced by values of another kind.
 """
 
 import gzip
@@ -32,7 +32,7 @@ SLOW = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 BINARY = ("blktrace", "vscsi", "vscsi 1", "oracle")
-# What a field may come to hold. Texts, for they need not be numbers.
+# Values that a field may come to hold. Texts, for they need not be numbers.
 FIELDS = st.one_of(
     st.sampled_from(
         [
@@ -193,7 +193,7 @@ def test_a_compact_trace_of_others_is_described_or_refused(
         cut(tmp_path / "t", tmp_path / "o", Part(move=data.draw(st.booleans())))
 
 
-# What the command line makes of what is no trace at all.
+# The messages of the command line for files that are not traces.
 NO_TRACES = {
     "empty": b"",
     "a newline": b"\n",

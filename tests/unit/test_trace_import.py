@@ -200,7 +200,7 @@ def test_an_unwritable_place_is_told(tmp_path: Path) -> None:
 
 
 def test_the_compact_layout(tmp_path: Path) -> None:
-    """What blkload reads, byte by byte."""
+    """The bytes that blkload reads."""
     (tmp_path / "t").write_text("9,8,4096,W,5.5\n9,0,512,r,5.500001\n")
     import_trace([tmp_path / "t"], tmp_path / "o")
     header = struct.pack("<8sIIQQQ", b"ISOTRACE", 1, 24, 2, 1000, 8192).ljust(64, b"\0")

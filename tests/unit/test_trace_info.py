@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What isoblk trace info says and isoblk trace cut keeps, against traces of known content."""
+"""isoblk trace info and isoblk trace cut, against traces of known content."""
 
 from pathlib import Path
 

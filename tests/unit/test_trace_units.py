@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Times in a unit that is not the format's are told, and can be set right."""
+"""Times in a unit that is not the format's are reported, and can be corrected."""
 
 import json
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What weights a cgroup has been given, by its own files and those of a container in it."""
+"""The weights of a cgroup, from its own files and those of a container in it."""
 
 import errno
 import os
@@ -74,7 +74,7 @@ def test_a_scope_without_a_container_has_its_own(tmp_path: Path) -> None:
 
 @pytest.fixture
 def notes(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """Of each directory what is noted as ours; trusted attributes would take root."""
+    """The recorded weights of each directory; trusted attributes would need root."""
     kept: dict[str, bytes] = {}
 
     def key(path: str, note: bytes) -> str:
@@ -198,7 +198,7 @@ def test_taking_all_back_leaves_no_note_where_a_weight_was_set_by_hand(
 def test_a_delegated_container_does_not_set_the_weight_of_its_scope(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scopes: int, containers: int, want: int
 ) -> None:
-    """Only what is in it is theirs: cgroup-v2.rst, Delegation Containment."""
+    """Only the content of the scope is delegated: cgroup-v2.rst, Delegation Containment."""
     owners = {}
     for path, owner in (("x.scope", scopes), ("x.scope/container", containers)):
         (tmp_path / path).mkdir()
@@ -225,7 +225,7 @@ SYSTEMD, OTHER, UNKNOWN = By.SYSTEMD, By.OTHER, By.UNKNOWN
 @pytest.mark.parametrize(
     "steps",
     [
-        # io.weight, io.bfq.weight, who wrote last, what follows.
+        # io.weight, io.bfq.weight, the last writer, the weight that follows.
         pytest.param([(100, 400, OTHER, 400), (100, 100, SYSTEMD, 400)], id="docker, reload"),
         pytest.param([(100, 400, UNKNOWN, 400), (100, 100, SYSTEMD, 400)], id="seen late, reload"),
         pytest.param([(3940, 0, OTHER, 3940), (100, 0, SYSTEMD, 3940)], id="without bfq, reload"),
@@ -259,7 +259,7 @@ def test_a_weight_that_systemd_did_not_give_it_does_not_take(
             (tmp_path / "io.bfq.weight").write_text(f"default {bfq}\n")
         assert cgroup.follow(place, by) == []
         text = (tmp_path / "io.isoblk.weight").read_text()
-        # A real file is cut to what was written.
+        # A real file is truncated to the written text.
         assert lines.parse(text.splitlines()[0][: len(f"default {want}")]) == (
             {"default": want} if want != 100 else {}
         )

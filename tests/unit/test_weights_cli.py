@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk weights as it is called: where its output goes, and what names do to it."""
+"""isoblk weights as a command: the destination of its output, and unusual names."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ from isoblk.weights.disk import BYTES, Chosen
 DISK = Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 256, BYTES, "bytes")
 NAMES = ["new\nline", "\x1b[31mred", "[bold]", "n" * 255, ":smile:", os.fsdecode(b"\xff\xfe")]
 
-# What is called: a machine of which nothing but the cgroups is made up.
+# The called program: a machine of which only the cgroups are made up.
 CALL = """
 import sys
 import time

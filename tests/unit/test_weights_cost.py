@@ -44,7 +44,7 @@ def test_the_table_names_its_source_and_licence() -> None:
     [
         *("Samsung SSD 980", "Samsung SSD 980 PRO", "Samsung SSD 980 PRO 1TB X"),
         *("Samsung SSD 970 EVO 1TB", "samsung ssd 980 pro 1tb", "", " ", "drive", "_"),
-        # What the kernel shows of EVO, PRO and QVO.
+        # The kernel shows this name for EVO, PRO and QVO.
         *("Samsung SSD 860", "Samsung SSD 870"),
     ],
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Cgroups as somebody makes them who wants to do harm: deep, long, and gone meanwhile."""
+"""Cgroups of an attacker: deep, with long names, and removed during a read."""
 
 import errno
 import os

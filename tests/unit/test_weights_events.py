@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the kernel tells of writes, where it tells less than it should."""
+"""Events of the kernel about writes, where they are incomplete."""
 
 import errno
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""io.isoblk.weight follows io.weight, and what somebody wrote there by hand stays."""
+"""io.isoblk.weight follows io.weight, and a weight written there manually stays."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ WEIGHTS = st.dictionaries(KEYS, st.integers(1, 10_000).filter(lambda weight: wei
 
 
 def apply(have: Weights, changes: tuple[Change, ...]) -> Weights:
-    """What the file holds after these were written, one text after the other."""
+    """The content of the file after these texts were written one after the other."""
     after = dict(have)
     for change in changes:
         key, _, value = change.text.partition(" ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The udev rule of a disk: written, replaced, removed, and nobody else's line touched."""
+"""The udev rule of a disk: written, replaced, removed, and no foreign line touched."""
 
 import re
 import subprocess

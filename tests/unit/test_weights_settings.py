@@ -36,7 +36,7 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def fake(tmp_path: Path, rules: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
     found = machine(tmp_path)
-    # A plain file holds what was written, where the kernel's tells all there are.
+    # A plain file holds the written value, where the kernel's lists all schedulers.
     put(found.place / "queue/scheduler", "mq-deadline\n")
     (found.sys / "class").mkdir()
     (found.sys / "class/block").symlink_to(found.sys / "block")
@@ -45,7 +45,7 @@ def fake(tmp_path: Path, rules: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMa
 
 
 def known(fake: FakeMachine, number: str = NUMBER, **properties: str) -> None:
-    """What udev knows of the disk."""
+    """The udev properties of the disk."""
     text = "".join(f"E:{name}={value}\n" for name, value in properties.items())
     put(fake.root / "run/udev/data" / f"b{number}", f"S:disk/by-id/x\n{text}")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is promised by weights, what was got, and why these differ; on files in a directory."""
+"""Shares promised by weights, shares received, and why they differ; on files in a directory."""
 
 import os
 from pathlib import Path
@@ -226,6 +226,6 @@ def test_the_cost_of_a_request_follows_the_model_of_the_scheduler(
 def test_nobody_has_more_than_the_whole_disk(tmp_path: Path) -> None:
     group(tmp_path, "a")
     count(tmp_path, "", 0)
-    # What a has begun meanwhile, and the disk not ended yet.
+    # Requests that a issued during the reading and that have not completed yet.
     top = measured(tmp_path, {"a": (1080, 0), "": (1000, 0)})
     assert rows(top) == {"/": (1.0, 1.0), "/a": (1.0, 1.0)}

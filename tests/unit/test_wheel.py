@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The wheel holds what the code reads, and nothing else; a checkout reads its own files."""
+"""The wheel holds the files the code reads, and nothing else; a checkout reads its own files."""
 
 import os
 import re
@@ -20,14 +20,14 @@ from isoblk.kernel.modules import hash_of, library_sources, module_sources
 
 ROOT = Path(__file__).parents[2]
 DATA = ("kernel", "studies", "java")
-# What a Kbuild names: objects, some in $(addprefix FOLDER/, ...).
+# The names in a Kbuild: objects, some in $(addprefix FOLDER/, ...).
 OBJECT = re.compile(r"(?<![\w-])(?!CFLAGS)([\w-]+)\.o\b")
 # Linked by kbuild of the others in the same Kbuild.
 COMPOSITE = re.compile(r"^([\w-]+)-(?:y|objs)\b", re.MULTILINE)
 
 
 def _tracked(*directories: str) -> set[str]:
-    """What the repository has there: what git knows, or would."""
+    """The files of the repository there: those git tracks, or would."""
     try:
         done = subprocess.run(
             ["git", "-C", ROOT, "ls-files", "-zco", "--exclude-standard", *directories],
@@ -72,7 +72,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What pip makes of the wheel in site-packages; nobody may write there."""
+    """The wheel as pip installs it in site-packages, which no user may write to."""
     place = tmp_path_factory.mktemp("site-packages")
     with ZipFile(wheel) as archive:
         archive.extractall(place)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Nothing in a study becomes shell: what others have written is a single word of the script, on
-every machine, or is refused in one line."""
+"""Nothing in a study becomes shell: text of other authors is a single word of the script, on every
+machine, or is refused in one line."""
 
 import re
 import shutil
@@ -573,7 +573,7 @@ def test_a_hole_stands_outside_of_quotes(form: shell.Form) -> None:
     assert tokens(quoted) == replaced
 
 
-# ---- what was found --------------------------------------------------------------------
+# ---- past findings ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("machine", ["uml", "qemu", "host"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What generators print is read to the last number, and nothing else is taken for it."""
+"""The output of generators is read to the last number, and no other text is mistaken for it."""
 
 import json
 from pathlib import Path
@@ -145,7 +145,7 @@ def test_a_cgroup_that_nothing_was_counted_for_has_no_charges() -> None:
 
 
 def _left(directory: Path, log: str, start_ms: int = 1000) -> RunSpec:
-    """What fio leaves of a tenant t1 that did 1000 reads in 1 s after a ramp of 500 ms."""
+    """The files of fio for a tenant t1 with 1000 reads in 1 s after a ramp of 500 ms."""
     load = tenant("t1", program="fio")
     spec = run_spec(tenants=(load,), warmup_ns=500 * MS, window_ms=100)
     (directory / "t1.json").write_bytes(_fio({"1000": 1000}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ycsb: what it prints is read to the last number; what failed, or was not fetched, is told."""
+"""ycsb: its output is read to the last number; failures, also of a download, are reported."""
 
 import hashlib
 import subprocess
@@ -145,7 +145,7 @@ def test_a_wrong_option_is_named(options: Options, option: str) -> None:
 
 
 def test_only_operations_of_the_workload_are_asked_for() -> None:
-    # YCSB's defaults for what is not named are 95 % reads and 5 % updates.
+    # YCSB's defaults for omitted proportions are 95 % reads and 5 % updates.
     words = render([Ycsb().command(task({"workload": "all-update", "recordcount": 9}))]).split()
     proportions = {word for word in words if "proportion=" in word and not word.endswith("=0")}
     assert proportions == {"updateproportion=1"}
