@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Mounts that a worker sees, and nobody else.
+# Mounts that only a worker sees.
 ALONE = ("unshare", "--map-root-user", "--mount")
 MAY_MOUNT = subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode == 0
 # Nothing that takes part may wait longer for another; the slowest machine needs a part of it.

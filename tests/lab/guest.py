@@ -40,7 +40,7 @@ BARE_PYTHON = f"{on_host(Path(sys.executable).resolve())} -BSE"
 
 @dataclass(frozen=True)
 class Left:
-    """What a script left: its console, and the files it wrote to /run/isoblk."""
+    """The output of a script: its console, and the files it wrote to /run/isoblk."""
 
     dir: Path
 

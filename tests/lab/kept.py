@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run a guest of the uml machine once for all that determines it, and keep what it left.
+"""Run a guest of the uml machine once for all that determines it, and keep its files.
 
 A guest in virtual time is a pure function of its inputs: the kernel, the preloaded library, the
 modules it loads, the files that lie in its directory before it begins (the script among them), the
@@ -58,12 +58,12 @@ _COMPILED = re.compile(r"(.*/)__pycache__/([^/.]+)\.cpython-[^/]*\.pyc$")
 
 
 class Guests(StrEnum):
-    """$ISOBLK_GUESTS: what is done with guests that are kept."""
+    """$ISOBLK_GUESTS: the use of kept guests."""
 
     KEPT = "kept"
     """They are not run."""
     SAMPLE = "sample"
-    """A random tenth is run and compared with what is kept."""
+    """A random tenth is run and compared with the kept guests."""
     FRESH = "fresh"
     """All are run, and compared."""
 
@@ -107,7 +107,7 @@ class KeptUml:
         time_limit_s: wall-clock seconds after which a run counts as hung.
         store: the directory of entries.
         library: what the guest preloads; by default the product's with the recorder.
-        guests: what is done with kept runs.
+        guests: the use of kept runs.
         counts: how many runs were kept, new, and run again and found equal.
     """
 
@@ -275,7 +275,7 @@ def _left(directory: Path, before: Mapping[str, str]) -> dict[str, str]:
 
 
 def _inputs(record: Path, directory: Path, began: float) -> _Inputs | None:
-    """What the guest read of the host, from its record; None where that cannot be said, since there
+    """The host files that the guest read, from its record; None if they are unknown, because there
     is no record or a file has changed after the guest began."""
     if not record.exists():
         return None

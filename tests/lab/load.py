@@ -42,7 +42,7 @@ try() { if said=$("$@" 2>&1 > /dev/null); then echo ok; else echo "${said##*: }"
 
 
 def text(number: int) -> str:
-    """What put and try print for an errno."""
+    """The text that put and try print for an errno."""
     return os.strerror(number)
 
 
@@ -111,7 +111,7 @@ def run(label: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Op:
-    """What a tenant did with one op. lat: upper bound ns -> count; win: ms -> ios, bytes."""
+    """The figures of one op of a tenant. lat: upper bound ns -> count; win: ms -> ios, bytes."""
 
     issued: int
     ios: int

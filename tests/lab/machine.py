@@ -9,7 +9,7 @@ from isoblk.kernel import host_library
 from isoblk.machine.process import PATH
 from tests.lab.guest import PYTHON, ROOT, SEE_HOST, on_host
 
-# What an init begins with. Only what lies in /run and /dev/shm can be written.
+# The beginning of an init. Only files in /run and /dev/shm can be written.
 BEGIN = f"""\
 #!/bin/sh
 export PATH=/run/bin:{PATH} LC_ALL=C TERM=dumb

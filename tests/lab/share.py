@@ -15,7 +15,7 @@ SCHEDULERS = ("isoblk_share", *(f"{name}-iosched" for name in ALL))
 MODULES = ("isoblk_vdisk", "null_blk", "blkload", *SCHEDULERS)
 UNLOAD = "rmmod " + " ".join(name.replace("-", "_") for name in reversed(SCHEDULERS))
 WEIGHT = {"v1": "blkio.isoblk.weight", "v2": "io.isoblk.weight"}
-# What io.stat says of a group, beside what it was charged.
+# The keys of a group in io.stat, in addition to its charge.
 LEFT = {
     "kyber-fair": ("isoblk.budget", "isoblk.wait_us"),
     "feedbac": ("isoblk.credit", "isoblk.wait_us"),

@@ -109,7 +109,7 @@ def under_load(task: str, seconds: int, seed: int = 1) -> str:
 
 
 def rounds(left: Left, task: str) -> dict[str, int]:
-    """What the storm has counted: rounds of its threads, and injected faults."""
+    """The counts of the storm: rounds of its threads, and injected faults."""
     words = left.read(task).split()
     return {name: int(count) for name, count in zip(words[::2], words[1::2], strict=True)}
 

@@ -91,7 +91,7 @@ def bisect(where: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_planted_regression_is_found(
     repository: Repository, default_bench: Bench, tmp_path: Path
 ) -> None:
-    del default_bench  # its kernel is what is asked for
+    del default_bench  # only its kernel is needed
     notes = "kernel/sched/muldiv.h"
     repository.change("README: a word", "kernel/README.md", "", "\nA word.\n")
     repository.change("sched: a remark", notes, "", "/* One. */\n")
@@ -107,9 +107,9 @@ def test_a_planted_regression_is_found(
     *_, last = done.stdout.splitlines()
     assert last.startswith("the first commit with share_error above ")
     assert last.endswith(" sched: a step needs no division")
-    # What does not compile is said to be skipped.
+    # A commit that does not compile is reported as skipped.
     assert "skipped: does not build: building the schedulers failed" in done.stderr
-    # What touches no scheduler is not tried.
+    # A commit that touches no scheduler is not tried.
     assert "README" not in done.stdout
     again = bisect(tmp_path, *asked, "--only", "scheduler=isoblk", "--json")
     assert again.returncode == 0, again.stderr

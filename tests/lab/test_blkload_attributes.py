@@ -2,7 +2,7 @@
 """Every attribute of blkload does what kernel/README.md says.
 
 Times: a request on an idle disk takes its service time and at most LATE. The seeds are fixed,
-so the tolerances of what is random are about whether the law holds, not about luck.
+so the tolerances of random figures are about whether the law holds, not about luck.
 """
 
 import struct
@@ -55,7 +55,7 @@ def _sectors(size: int) -> int:
     return size // 512
 
 
-# -- what is loaded, and who is charged --
+# -- devices under load, and the cgroup that is charged --
 
 
 def test_device_is_the_one_that_is_loaded(guest: Guest) -> None:
@@ -169,7 +169,7 @@ def test_cgroup_v1_is_charged_with_every_request_and_byte(guest: Guest) -> None:
         assert (int(counted["Read"]), int(counted["Write"])) == (read, write), name
 
 
-# -- what is requested --
+# -- requests --
 
 
 def test_rw_gives_each_kind_of_request_in_sequence_or_at_random(guest: Guest) -> None:
@@ -412,7 +412,7 @@ def test_thinktime_is_a_pause_after_each_request_has_ended(guest: Guest) -> None
     for name, pause in (("us", MS), ("ms", MS), ("none", 0)):
         least = 11 * SERVICE + 10 * pause
         assert least <= done[name].result.end_ns <= least + 21 * LATE, name
-        # A pause is nobody's latency.
+        # A pause does not count as latency.
         assert done[name].result.op.lat_max_ns <= SERVICE + LATE, name
 
 
@@ -579,7 +579,7 @@ def test_offset_and_size_bound_every_request(guest: Guest) -> None:
     for name, measured in measure(guest, cases, trace=True).items():
         low, high = _extent(measured.requests)
         assert first <= low < high <= end, name
-        # The region is used up to its ends: what is left is less than a request.
+        # The region is used up to its ends: the remainder is less than a request.
         assert low == first, name
         assert high > end - max(request.sectors for request in measured.requests), name
 
@@ -725,7 +725,7 @@ def test_the_relay_submits_for_many_and_each_is_charged_its_own(guest: Guest) ->
             run("r"),
             trace_save("r"),
             *(f"cat {CGROUP}/{name}/io.stat > /run/isoblk/{name}" for name in "abc"),
-            # Nobody needs it now.
+            # No tenant needs it now.
             "! grep -l blkload/relay /proc/[0-9]*/comm",
             run("again"),
         )
@@ -781,7 +781,7 @@ def test_verify_finds_the_writes_of_another_writer(guest: Guest) -> None:
     cases = {
         # The zeroed blocks fail until they are written again: about once each.
         "zeroed": f"sleep 0.05; {dirt} count=16",
-        # Beyond the region nobody minds.
+        # Blocks beyond the region are not verified.
         "beyond": f"sleep 0.05; {dirt} count=16 seek=256",
     }
     lines = [nullb(), tenant("a", **load)]

@@ -110,7 +110,7 @@ def test_stop_in_the_middle_keeps_the_figures_so_far(careful: Careful) -> None:
     assert (done["late"].measure_from_ns, done["late"].measure_to_ns) == (50 * SECOND, 50 * SECOND)
     assert done["slow"].op.issued == done["thinks"].op.issued == 1
     assert [tenant.error for tenant in done.values()] == [0, 0, 0, 0]
-    assert float(left.read("uptime").split()[0]) < 10  # nobody slept to its own end
+    assert float(left.read("uptime").split()[0]) < 10  # no tenant slept to its own end
     stats = numbers(left.read("stats"))
     assert stats["in_service"] == stats["waiting"] == 0
 
@@ -232,7 +232,7 @@ def test_rmdir_while_running_ends_that_tenant_and_no_other(careful: Careful) -> 
         tenant("b", runtime=1, rate_iops=1000, iodepth=4),
         START_AND_GO,
         f"sleep 0.1; rmdir {BLKLOAD}/a",
-        # Closed: nobody holds the device.
+        # Closed: no process has the device open.
         f"rmdir {VDISK}/disk1",
         f"cat {BLKLOAD}/state > /run/isoblk/state",
         WAIT,
@@ -601,7 +601,7 @@ def test_a_repeated_start_repeats_the_run(careful: Careful) -> None:
 
 
 def _sequence(left: Left, label: str, name: str) -> dict[str, list[tuple[str, int, int]]]:
-    """What each thread of a tenant requested."""
+    """The requests of each thread of a tenant."""
     by_thread: dict[str, list[tuple[str, int, int]]] = {}
     for request in requests(left, label):
         if request.thread.startswith(f"blkload/{name}."):
@@ -617,7 +617,7 @@ def test_no_request_is_lost_between_generator_cgroup_and_device(careful: Careful
         "echo none > /sys/block/disk0/queue/scheduler",
         cgroup("/a"),
         cgroup("/b"),
-        # Random, and no two side by side: the device sees what was issued.
+        # Random, and no two side by side: the device sees the requests as they are issued.
         tenant("mix", cgroup="/a", rw="randrw", iodepth=64, numjobs=3, runtime="100ms", bs="8k"),
         tenant("trim", cgroup="/a", rw="randtrim", iodepth=8, runtime="70ms", ramp_time="20ms"),
         tenant("open", cgroup="/b", rw="randwrite", rate_iops=30_000, iodepth=99, runtime="90ms"),
@@ -679,7 +679,7 @@ def test_nothing_is_leaked(debug_bench: Bench, debug_guest: Guest) -> None:
         f"sleep 1; {scan}; sleep 10; {scan}; cat /sys/kernel/debug/kmemleak > /run/isoblk/leaks",
         f"grep nr_dying {CGROUP}/cgroup.stat > /run/isoblk/dying",
     )
-    # A cgroup that somebody still holds is dying for ever.
+    # A cgroup with a leaked reference is dying for ever.
     dying = numbers(left.read("dying"))
     assert dying["nr_dying_descendants"] == 0, dying
     leaks = left.read("leaks")

@@ -49,7 +49,7 @@ def test_buckets_hold_the_known_latency_within_their_width(guest: Guest) -> None
         # The outermost buckets hold the extremes, to the ns.
         assert _lower(min(op.lat)) <= op.lat_min_ns < min(op.lat), service
         assert _lower(max(op.lat)) <= op.lat_max_ns < max(op.lat), service
-        # What is read from the histogram is right to 1.6 %.
+        # A percentile of the histogram is right to 1.6 %.
         low = sum(_lower(upper) * count for upper, count in op.lat.items())
         high = sum(upper * count for upper, count in op.lat.items())
         assert low <= op.lat_sum_ns <= high, service

@@ -124,7 +124,7 @@ make; dm message c 0 mode writeback; dm remove c; image stopped{number}
         assert not found.damage, (name, found.damage)
         assert found.state == ("in use" if "cut" in name else "clean")
         assert found.identity and found.identity.startswith("wwid:naa.")
-        # The third copy alone says as much, but for what is clean.
+        # The third copy alone tells as much, except for clean blocks.
         with path.open("r+b") as file:
             file.write(bytes(8192))
         with open_ssd(str(path), write=True) as ssd:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`isoblk cache` on dm-setcache itself: what is written through a cache is on the disk once it is
-deleted, and a mounted file system does not notice that one comes and goes."""
+"""`isoblk cache` on dm-setcache itself: writes through a cache are on the disk once it is deleted,
+and a mounted file system does not notice that a cache is created or deleted."""
 
 import re
 
@@ -86,7 +86,7 @@ cache delete fast
 
 @pytest.mark.long
 def test_an_origin_gets_no_other_ssd_while_one_has_newer_blocks_of_it(guest: Guest) -> None:
-    # What is written beside the blocks on the first one would be overwritten by them some day.
+    # The dirty blocks on the first SSD would later overwrite writes through the second.
     left = guest.run(
         _DISKS
         + """
@@ -153,7 +153,7 @@ fsck.ext4 -fn /dev/mapper/vol
     assert re.search(
         r" origin_id wwid:naa\.3[0-9a-f]+/start:0/dm:[0-9a-f]{16}\n$", left.read("table")
     )
-    # What a disk of nobody's knowing could be mistaken for is refused, and nothing is left of it.
+    # An origin that could be mistaken for another disk is refused, and nothing is left of it.
     assert left.read("said").splitlines()[0] == (
         "isoblk: nameless: the origin has no identity, so dirty blocks could be written to another"
         " disk; name it with --origin-id WORD, or add --mode writethrough"

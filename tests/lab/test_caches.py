@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Caches in front of a study's disk: each is set up, is cold when it begins, keeps what it reads,
-and its figures agree."""
+"""Caches in front of a study's disk: each is set up, is cold when it begins, keeps the
+blocks it reads, and its figures agree."""
 
 from pathlib import Path
 

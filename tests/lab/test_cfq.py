@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """cfq divides the device's time: among groups by weight, in a group by priority.
 
-What it has in common with our other schedulers (weights, figures, lives) is in test_share.py.
+The tests that it shares with our other schedulers (weights, figures, lives) are in test_share.py.
 """
 
 from collections.abc import Mapping
@@ -287,7 +287,7 @@ def test_low_latency_shortens_slices_so_that_all_have_one_in_time(quiet: Quiet) 
         assert median(found) == pytest.approx(expected, abs=1.5)
 
 
-# -- asynchronous requests: trims, which nobody waits for --
+# -- asynchronous requests: trims, for which no task waits --
 
 
 def test_synchronous_requests_get_more_time_than_asynchronous_ones(quiet: Quiet) -> None:

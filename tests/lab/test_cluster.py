@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whatever becomes of a cluster: what comes back is what this process would have made, to the
-byte."""
+"""Whatever happens to a cluster: its results equal those of this process, to the byte."""
 
 import os
 import shutil
@@ -81,7 +80,7 @@ def test_workers_without_kernel_and_modules_get_them_once(
 ) -> None:
     with cluster(tmp_path / "cluster") as one:
         one.scheduler()
-        # What the campaign has is not there for them.
+        # The files of the campaign are not visible to the workers.
         hidden = f'mount -t tmpfs tmpfs "{cache_dir()}"'
         for name in ("a", "b"):
             one.worker(name, hidden)
@@ -99,7 +98,7 @@ def test_workers_without_kernel_and_modules_get_them_once(
             if attempt == "first":
                 before = shipped
         assert shipped == before
-        # What was made there does not stay there.
+        # Files of the workers do not stay there.
         assert not list(one.directory.glob("*/dask-scratch-space/*/isoblk-*/runs/*"))
 
 
@@ -221,5 +220,5 @@ def test_an_interrupt_ends_the_runs_of_the_workers(
         (line,) = errors.splitlines()
         assert line == "isoblk: interrupted; finished runs are kept, repeat the command to resume"
         assert not list((results / "runs").iterdir())
-        # Of itself the run would take far longer than anybody waits here.
+        # Of itself the run would take far longer than this test waits.
         eventually(lambda: not under_way())

@@ -17,7 +17,7 @@ from tests.lab.share import EXACT
 from tests.lab.test_kunit import SUITES, passes
 from tests.unit.specs import MS, run_spec, tenant
 
-# What needs BFQ's io contexts.
+# Modules that need BFQ's io contexts.
 WITH_BFQ = ("cfq_test",)
 
 

@@ -18,7 +18,7 @@ SPLIT = f"echo 4 > {QUEUE}/max_sectors_kb"
 # Requests in flight that tenants ask for: the root has all it wants, the others more than that.
 DEPTHS = {"root": (32, 1), "a": (64, 2), "b": (64, 2)}
 BEGIN = f"{START}; cat {BLKLOAD}/align > /dev/null"
-# What the groups' file says at so many moments.
+# The number of times that the groups' file is read.
 LOOKS = 50
 LOOK = f"for i in $(seq {LOOKS}); do sleep 0.017; cat {sched()}/groups >> /run/isoblk/groups; done"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Machines differ in what they allow. Each lets guests run, with equal figures, or the user is told
-in one line what is in the way and what to do."""
+"""Machines differ in what they allow. Each lets guests run, with equal figures, or one line reports
+the obstacle and a remedy."""
 
 import errno
 import os
@@ -32,7 +32,7 @@ _MAY_MOUNT = subprocess.run([*_ALONE, "true"], capture_output=True, check=False)
 
 
 def _mounted(what: str, *also: str) -> tuple[str, ...]:
-    """Mounts that a command sees, and nobody else."""
+    """Mounts that only this command sees."""
     return (*_ALONE, *also, "sh", "-c", f'{what} && exec "$0" "$@"')
 
 
@@ -42,7 +42,7 @@ def _forbid(call: str, answer: str) -> tuple[str, ...]:
 
 _MOUNT = 'mount -t tmpfs -o {options} tmpfs "$TMPDIR"'
 _MACHINES = {
-    # What the machine is like: what makes it so, whether /dev/shm is of use, what the user is told.
+    # A restriction of the machine: its wrapper, whether /dev/shm is of use, the expected message.
     "ptrace is refused": (_forbid(_PTRACE, _EPERM), True, "ptrace is forbidden here"),
     "ptrace is unknown": (_forbid(_PTRACE, _ENOSYS), True, "ptrace is forbidden here"),
     "ptrace is the end": (_forbid(_PTRACE, "kill"), True, "ptrace is forbidden here"),
@@ -158,7 +158,7 @@ def test_a_study_that_cannot_run_fails_once_before_its_first_run(
     assert list((results / "runs").iterdir()) == []
     # Which the same directory takes once it can.
     tables(run_file(STUDIES / "quick.toml", default_bench, results))
-    # What is finished needs no guest.
+    # A finished run needs no guest.
     again = _isoblk_without_ptrace("run", str(STUDIES / "quick.toml"), "-o", str(results))
     assert again.returncode == 0, again.stderr
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A hunt on the kernel: what it finds is there when its study is run, and it finds it again."""
+"""A hunt on the kernel: the study of a find reproduces it, and a second hunt finds it again."""
 
 import os
 import re
@@ -98,7 +98,7 @@ def test_a_hunt_finds_the_same_again_and_goes_on(default_bench: Bench, tmp_path:
     one_tried, two_tried = (
         {line.partition(',"cpu_s"')[0] for line in text.splitlines()} for text in journals
     )
-    # Where the first part ended it shrank what it had.
+    # At the end of the first part the hunt shrank its finds.
     assert one_tried <= two_tried
 
 
@@ -125,7 +125,7 @@ def test_a_hunt_that_is_not_possible_is_a_one_line_error(
 def test_faults_that_a_hunt_found_in_isoblk_stay_fixed(
     name: str, default_bench: Bench, tmp_path: Path
 ) -> None:
-    """A flush was charged by a share that was not known yet; flushes held tags uncounted; and
-    who was served while nobody was held back waited for that for seconds."""
+    """A flush was charged by a share that was not known yet; allocated tags of flushes were not
+    counted; and a group that was served while none was throttled waited seconds for that."""
     results = run_file(STUDIES / f"{name}.toml", default_bench, tmp_path / "r", jobs=2)
     assert [one.verdict for one in judge_all(analyse(results))] == ["holds"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Weights by way of what people have between a program and its disk: the studies' claims."""
+"""Weights through the layers between a program and its disk: the claims of the studies."""
 
 from pathlib import Path
 

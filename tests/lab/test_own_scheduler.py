@@ -24,7 +24,7 @@ def test_the_documented_example_runs(bench: Bench, tmp_path: Path) -> None:
     record = execute(make_job(spec, own.kernel.key, own.modules_key), own, tmp_path).record
     assert record.reasons == []
     heavy, light = (tenant.ops["read"].meas_ios for tenant in record.tenants)
-    # It knows no weights: who came first is served first.
+    # It knows no weights: requests are served in the order of arrival.
     assert heavy == pytest.approx(light, rel=0.01)
     assert heavy > 0
 

@@ -23,7 +23,7 @@ from tests.lab.load import STATS, VDISK, numbers, run, tenant
 from tests.unit.fioresults import fio_document, fio_job
 from tests.unit.specs import run_spec
 
-# What the models do not meet, as the presets' files and studies/devices/README.md say.
+# Figures that the models do not meet, as the presets' files and studies/devices/README.md say.
 NOT_MET = {
     "980pro-1t": [
         "random read 4k, depth 32, p99",

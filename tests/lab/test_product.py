@@ -134,7 +134,7 @@ def test_a_tenant_that_comes_and_goes_is_one(default_bench: Bench, tmp_path: Pat
     assert share_error < 0.02
     (run,) = [one for one in results.runs if one and one.record.spec.kind == "share"]
     guest, light = (run.series().filter(tenant=name) for name in ("guest", "light"))
-    # What is under way when it begins to rest ends in the next window.
+    # Requests in flight at the start of a pause complete in the next window.
     rested = {t for t in guest["t_ms"] if t % 300 >= 210}
     assert not rested
     assert set(guest["t_ms"]) >= {t for t in range(0, 800, 10) if t % 300 < 200}

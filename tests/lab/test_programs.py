@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs as tenants in a guest: they start with the others, their cgroup is charged, what they
-say is kept, and equal inputs give equal tables."""
+"""Programs as tenants in a guest: they start with the others, their cgroup is charged, their
+output is kept, and equal inputs give equal tables."""
 
 import shutil
 from pathlib import Path

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Blkload replays a trace as kernel/README.md says: what it holds, when it says, or as fast as a
-closed loop allows."""
+"""Blkload replays a trace as kernel/README.md says: all its requests, at their times or as fast as
+a closed loop allows."""
 
 import random
 import re

@@ -33,7 +33,7 @@ LOAD: dict[str, Any] = {"rw": "randread", "iodepth": 32, "cputime_ns": 512}
 WEIGHTS = (1000, 500, 250, 100)
 # The elevators that promise a light tenant to wait for little.
 LIGHT = ("isoblk",)
-# What isoblk is told of that disk: a request costs the same whatever it is.
+# The cost model of isoblk for that disk: every request costs the same.
 MODEL = "rbps={bps} rseqiops={iops} rrandiops={iops} wbps={bps} wseqiops={iops} wrandiops={iops}"
 KNOWN = {
     "isoblk": {"iosched": {"cost_model": MODEL.format(iops=DEVICE_IOPS, bps=DEVICE_IOPS << 12)}}
@@ -251,8 +251,8 @@ def test_reads_and_writes_of_equal_cost_are_divided_by_weight(
 def test_a_light_tenant_finds_tags_when_groups_whose_tags_were_lent_return(
     default_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
-    # While two pause the third has their tags as well, and has them still when both come back at
-    # once. Who then waits for a tag waits for eight requests, until the block layer wakes him.
+    # While two pause the third has their tags as well, and has them still when both return at
+    # the same time. A task that then waits for a tag is woken only after eight requests.
     pauses = {"iodepth": 128, "thinktime_ns": 50 * MS, "thinktime_blocks": 400}
     writes = {"rw": "write", "bs": 128 << 10, "size": 2 << 30}
     tenants = [
@@ -268,7 +268,7 @@ def test_a_light_tenant_finds_tags_when_groups_whose_tags_were_lent_return(
 def test_a_light_reader_does_not_wait_for_a_tenant_that_comes(
     default_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
-    # What the reader has had alone is no lead over the tenant that comes.
+    # The service that the reader had alone is not a lead over the tenant that comes.
     comes = {"iodepth": 4, "on_ns": 400 * MS, "off_ns": 600 * MS}
     tenants = [
         tenant("light", rw="randread", rate_iops=1000, rate_process="poisson"),
@@ -320,7 +320,7 @@ def test_a_light_reader_does_not_wait_while_a_large_request_takes_long(
 def test_a_light_reader_does_not_wait_for_those_that_a_trial_left_behind(
     default_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
-    # Who need not force each write is far ahead once nobody is held back for a moment.
+    # The tenant without FUA gains a large lead as soon as no group is throttled for a moment.
     writes = LOAD | {"rw": "randwrite", "bs": 16 << 10, "iodepth": 16}
     tenants = [
         tenant("light", rw="randread", rate_iops=300),
@@ -370,7 +370,7 @@ def test_sequential_tenants_divide_a_disk_where_their_requests_merge(
         options={"iosched": {"cost_model": "bytes"}} if elevator == "isoblk" else {},
     )
     assert _by_weight(run.record) <= ERROR[elevator]
-    # What its link carries, in requests of 4 KiB.
+    # The rate of its link, in requests of 4 KiB.
     assert isinstance(device, VdiskDevice)
     limit = device.read_bps if rw == "read" else device.write_bps
     # For exact shares isoblk may give up max_loss, a tenth.
@@ -381,8 +381,8 @@ def test_sequential_tenants_divide_a_disk_where_their_requests_merge(
 def test_groups_with_two_tags_each_use_a_disk_that_needs_more(
     default_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
-    # 64 tags. Alone with its two requests no group keeps this disk busy, and who waits has the
-    # other tags.
+    # 64 tags. Alone with its two requests no group keeps this disk busy, and the waiting groups
+    # have the other tags.
     tenants = [
         tenant(
             f"t{i}",
@@ -427,7 +427,7 @@ def test_equal_runs_are_byte_identical(bench: Bench, tmp_path: Path, elevator: s
     assert tables[0] == tables[1]
 
 
-# -- nobody is left behind --
+# -- no group is left behind --
 
 
 @pytest.mark.parametrize("elevator", EXACT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dm-setcache: what it keeps, what it never shows, and what it counts.
+"""dm-setcache: the blocks it keeps, the data it never returns, and its counters.
 
 The SSD's bytes are read and made here by the format that kernel/cache/README.md describes, not by
 the module's own code.
@@ -128,7 +128,7 @@ def test_the_counters_add_up_and_are_those_of_the_disks(guest: Guest, mode: str)
         tenant("a", device=C, rw="randrw", bssplit="512/10:4k/50:16k/40", iodepth=8, size="8m",
                number_ios=3000, fsync=100),
         run("results"),
-        # What reads have brought may still be on its way to the SSD.
+        # Blocks that were read may still be in flight to the SSD.
         "clean; sleep 0.1; say status",
         *(f"cat {STATS}/{disk}/stats > /run/isoblk/{disk}1" for disk in ("slow", "fast")),
     )  # fmt: skip
@@ -222,7 +222,7 @@ def test_a_bad_sector_of_the_ssd_loses_only_the_dirty_blocks_on_it(guest: Guest)
         f"same {C}; fill {C} 32; same {C} 32; sleep 0.1; say through; fault fast none errors",
         f"same {C}; same {C} 32; dm remove c; {_ERASE}",
         f"make 'writeback lru 2 set_high 100'; fill {C}; sync {C}",
-        # Reads fail, but what is written as a whole goes to the origin.
+        # Reads fail, but writes of whole blocks go to the origin.
         f"fault fast '{everywhere}' errors; fails same {C}; fill {C} 96; same {C} 96",
         f"data; fill {C}; same {C}; same /dev/slow; sleep 0.1; say away; fault fast none errors",
         # A power cut does not bring the old ones back.
@@ -272,7 +272,7 @@ def test_a_bad_place_among_the_metadata_costs_nobody_anything(any_guest: Guest, 
         any_guest,
         f"{start}; fill {C} 16; sync {C}; fault fast '{at[place]} 4096 readwrite' errors",
         f"{part}; sync {C}; same {C} 16; say bad",
-        # What was flushed is there after a power cut, and after a stop in order.
+        # Flushed blocks are there after a power cut, and after a stop in order.
         f"fault fast cut state; fault fast ok state; dm remove c; {start}; same {C} 16; say cut",
         f"cmp -n 1048576 {C} /run/isoblk/data",
         f"data; fill {C} 16; sync {C}; dm remove c; {start}; same {C} 16; say stopped",
@@ -318,7 +318,7 @@ def test_discards_take_dirty_blocks_along_and_no_crash_brings_them_back(guest: G
         guest,
         f"make 'writeback lru 2 set_high 100'; fill {C}; sync {C}",
         f"blkdiscard -o 0 -l 1048576 {C}; say status; tell mode readonly",
-        # What is written now goes to the origin; the SSD must not know better.
+        # Writes now go to the origin; the SSD must not return older data.
         "dd if=/dev/zero bs=64k count=16 2> /dev/null | tr '\\0' x > /run/isoblk/x",
         f"dd if=/run/isoblk/x of={C} bs=64k oflag=direct,sync 2> /dev/null",
         "fault fast cut state; dm remove c; fault fast ok state; make 'writeback lru'",
@@ -397,7 +397,7 @@ def test_io_of_the_cache_on_behalf_of_a_cgroup_is_charged_to_it(
         # Records are everybody's.
         (fast, "wbytes"): n["ssd_write"] - 8 * n["record_blocks"],
     }
-    # What a writes to the SSD are its fills: at its priority, too.
+    # The writes of a to the SSD are its fills: at its priority, too.
     fills = re.findall(
         rf" {fast.replace(':', ',')} W \d+ \(\) \d+ \+ (\d+) rt,0,2 ", left.read("trace")
     )
@@ -474,7 +474,7 @@ def test_a_slot_takes_ten_bytes_of_memory_at_most(guest: Guest, ways: int) -> No
     )
     (small, few), (large, many) = _used(left, "small"), _used(left, "large")
     assert many > 7 * few > 7 * 65000
-    # What every cache needs drops out; the least is what the slots' own fields take.
+    # The fixed need of a cache cancels out; the minimum is the size of a slot's own fields.
     assert 9 <= (large - small) / (many - few) < 10
 
 
@@ -495,7 +495,7 @@ def _crc(data: bytes, crc: int) -> int:
 
 
 def _sample(origin: bytes) -> bytes:
-    """What of the origin is summed."""
+    """The blocks of the origin in the checksum."""
     count = len(origin) // 4096
     blocks = [*range(16), *range(256, 272), *range(count - 16, count)]
     blocks += [count * i // 17 for i in range(1, 17)]
@@ -606,7 +606,7 @@ def test_a_disk_of_a_live_cache_is_refused(
         f'make2() {{ dm create d --table "0 $(blockdev --getsz /dev/{origin}) {table}"; }}',
         f"make 'writeback lru 2 set_high 100'; fill {C}; {again}",
         "dmesg | grep setcache > /run/isoblk/kernel",
-        # Not even while it is suspended, for it goes on with what it knows.
+        # Not even while it is suspended, for it goes on with its state in memory.
         f"dm suspend c; {again}; dm resume c",
         # Its own table, of course.
         f"dm suspend c; dm load c --table '0 {ORIGIN} setcache /dev/slow /dev/fast 8 {WAYS}"
@@ -665,7 +665,7 @@ def test_the_superblocks_name_the_origin(guest: Guest, origin: str, identity: by
 
 
 def test_of_three_superblocks_one_is_enough(guest: Guest) -> None:
-    # What the last one alone tells is not that the stop was in order, so clean blocks are gone.
+    # The last copy alone does not tell that the stop was in order, so clean blocks are gone.
     start = "make 'writeback lru 2 set_high 100'"
     left = run_lines(
         guest,
@@ -686,7 +686,7 @@ def test_without_any_superblock_it_is_refused(guest: Guest) -> None:
 
 
 def test_two_superblocks_that_cannot_be_read_are_not_done_without(guest: Guest) -> None:
-    # The third may be older than what they say of the records, and nobody could tell.
+    # The third may be older than their account of the records, and nothing would show it.
     left = _refused(
         guest,
         "fault fast '0 4096 read' errors",
@@ -771,7 +771,7 @@ def test_a_change_of_the_origin_is_never_read_over(any_guest: Guest, kind: str) 
         setup,
         f'start() {{ dm create c --table "0 $(blockdev --getsz {origin}) {table} 2 trust $1"; }}',
         f"start 0; fill {C}; dm remove c",
-        # Nobody has written: what was clean still is.
+        # The origin was not written: clean blocks stay clean.
         "start 0; say again; dm remove c",
         *(
             f"{write}; start {trust}; same_as {origin}; say changed{i}; dm remove c"
@@ -781,7 +781,7 @@ def test_a_change_of_the_origin_is_never_read_over(any_guest: Guest, kind: str) 
                     # In the page cache, and not on its way while the cache is suspended.
                     (f"change {origin} 101 conv=notrunc", 0),
                     (f"blkdiscard -o 409600 -l 65536 {origin}", 0),
-                    # In the sample, so whoever says that nobody writes is wrong.
+                    # In the sample, so trust that nothing was written is wrong here.
                     (f"change {origin} 3", 1),
                 )
             )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dm-setcache when I/O fails, memory is short, or a line is wrong. Who must see an error sees one,
-nobody else does, and nothing wrong is read."""
+"""dm-setcache when I/O fails, memory is short, or a line is wrong. A request that must fail fails,
+no other request does, and no read returns wrong data."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_storms_of_io_errors(guest: Guest, mode: str) -> None:
         assert sum(op.ios for op in ops) > 5000
         assert sum(op.verify_errors for op in ops) == 0
         errors = sum(op.errors for op in ops)
-        # Nothing is dirty but in these modes, so an SSD's error is nobody's.
+        # Blocks are dirty in these modes alone, so in others no request sees an SSD's error.
         assert (errors > 0) == (disk == "slow" or mode in DIRTYING)
 
 
@@ -60,7 +60,7 @@ def test_short_of_memory_all_goes_on(guest: Guest, mode: str) -> None:
 
 
 def _allocations(said: str) -> dict[str, tuple[int, int]]:
-    """What failed: name -> how many there are, how many of their failures were one of the ioctl."""
+    """Failures by name: the number of allocations, and of failures that the ioctl returned."""
     lines = [line.split() for line in said.splitlines() if " allocations " in line]
     return {name: (int(count), int(failed)) for name, _, count, _, failed in lines}
 

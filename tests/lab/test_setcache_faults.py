@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dm-setcache: a device fails, or comes back after a cut, and nobody reads anything wrong.
+"""dm-setcache: a device fails, or comes back after a cut, and no read returns wrong data.
 
 Each case is one that went wrong, or that needs more than a bad place: a bio that the SSD's queue
-had split, a cache on a partition, a reader beside the one that failed, an origin that forgets.
+had split, a cache on a partition, a reader next to the one that failed, an origin that forgets.
 """
 
 import pytest
@@ -78,7 +78,7 @@ def test_an_orderly_stop_makes_the_origin_stable_too(guest: Guest) -> None:
 
 
 def test_an_ssd_lost_while_it_was_to_call_itself_clean_is_not_done_without(guest: Guest) -> None:
-    # Nobody knows whether it says so. If it does, what it holds must stay as the origin is.
+    # It is unknown whether the superblock says clean. If so, its blocks must equal the origin.
     run_lines(
         guest,
         f"make 'writethrough lru'; fill {C} 16; put fast write_ns 1000000000",
@@ -93,8 +93,8 @@ def test_an_ssd_lost_while_it_was_to_call_itself_clean_is_not_done_without(guest
 def test_an_origin_that_fails_when_the_cache_is_stopped_costs_nothing(
     guest: Guest, way: str
 ) -> None:
-    # The SSD has all that was acknowledged, and is as good as ever; it only was not asked to
-    # keep it. Nobody waits for records here but the stop.
+    # The SSD has all acknowledged writes, and works; only a flush was not sent. Only the stop
+    # waits for records here.
     start = "make 'writeback lru 4 set_high 100 commit_ms 60000'"
     stop, again = ("suspend --nolockfs", "dm resume c") if way == "suspend" else ("remove", start)
     left = run_lines(
@@ -108,7 +108,7 @@ def test_an_origin_that_fails_when_the_cache_is_stopped_costs_nothing(
 
 def test_a_stop_records_the_slots_that_it_retires(guest: Guest) -> None:
     # The records have no place in their own, nor in the first that is tried instead, which had a
-    # clean block. What a write that failed has left there must not count as that block.
+    # clean block. Data that a failed write has left there must not count as that block.
     start = "make 'writethrough lru'"
     left = run_lines(
         guest,
@@ -214,7 +214,7 @@ def test_writes_to_the_origin_of_a_suspended_cache_are_read_after_resume(guest: 
         guest,
         f"make 'writethrough lru'; fill {C}; fill {C} 64; dm suspend c; dm resume c; say kept",
         f"{suspended}; dm resume c; same {C} 64",
-        # What is dirty is of the origin as it was.
+        # Dirty blocks belong to the origin as it was.
         f"tell mode writeback; tell set_high 100; data; fill {C}; {suspended}; fails dm resume c",
         f"tell accept_origin 1; dm resume c; say accepted; same {C} 64",
     )
@@ -246,8 +246,8 @@ def test_a_suspend_does_not_wait_until_each_bad_sector_is_tried(guest: Guest, di
 
 @pytest.mark.parametrize(("block", "ms"), [(62, 4), (63, 10)])
 def test_no_commit_comes_between_the_records_of_a_stop(guest: Guest, block: int, ms: int) -> None:
-    # A slot retires while the records are written, one of the last blocks of which is bad. What is
-    # to be written for it meets the superblocks, which say where that block is now.
+    # A slot retires while the records are written, one of the last blocks of which is bad. Its
+    # record meets the superblocks, which say where that block is now.
     start = (
         f"dm create c --table '0 131072 setcache /dev/origin /dev/ssd 8 {WAYS} writeback lru"
         " 4 set_high 100 commit_ms 1'"

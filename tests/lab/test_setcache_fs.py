@@ -13,7 +13,7 @@ MODULES = ("isoblk_vdisk", "blkload", "null_blk", "dm-setcache")
 
 
 def script(guest: Guest, name: str, *words: object, memory_mib: int = 1024) -> Left:
-    """Run a program of tests/guests in the guest; fails with what it said."""
+    """Run a program of tests/guests in the guest; fails with its output."""
     command = f"{BARE_PYTHON} -m tests.guests.{name} {' '.join(map(str, words))}"
     left = guest.run(
         f"export PATH=$PATH:/sbin:/usr/sbin; cd {on_host(ROOT)}\n"

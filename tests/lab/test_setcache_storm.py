@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dm-setcache under load, while everything changes, memory is short, or disks fail: nobody reads
-anything wrong, and who may not see an error sees none. Each seed is another storm."""
+"""dm-setcache under load, while everything changes, memory is short, or disks fail: no read returns
+wrong data, and no request fails that must not. Each seed is another storm."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from tests.lab.storm import (
 
 
 def _run(guest: Guest, task: str, seed: int, *, seconds: int = 5, mode: str = "writeback") -> Left:
-    # With an SSD that is lost and returns, only what was flushed must still be there.
+    # With an SSD that is lost and returns, only flushed writes must still be there.
     before = all_fua() if task == "both" else ""
     return guest.run(
         storm(

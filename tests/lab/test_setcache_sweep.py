@@ -30,7 +30,7 @@ def guest(request: pytest.FixtureRequest, tmp_path: Path) -> Guest:
 
 
 def _run(guest: Guest, name: str, specs: list[str]) -> dict[str, int]:
-    """What it has counted for each."""
+    """The counts of each."""
     left = guest.run(program(name, *specs, to="/run/isoblk/said"), modules=MODULES)
     said = left.read("said")
     counts = {}

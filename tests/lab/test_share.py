@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a user of the schedulers writes and reads: weights, figures, attributes, modules.
+"""The interface of the schedulers to a user: weights, figures, attributes, modules.
 
 Every guest's console must be clean; lifetimes are tested on the kernel with KASAN and lockdep
 as well.
@@ -253,7 +253,7 @@ def test_groups_are_charged_exactly_the_bytes_they_send(quiet: Quiet, elevator: 
         *(use(elevator, disk) for disk in ("disk0", *CACHES)),
         _MANY_TAGS,
         *(group(f"/{name}") for name in names),
-        # Who is served less than its share goes first, and request by request.
+        # A group below its share is served first, request by request.
         f"echo 1 > {CGROUP}/merges/{WEIGHT['v2']}",
         f"cat {DISK_STAT} > /run/isoblk/before",
         *(
@@ -283,7 +283,7 @@ def test_groups_are_charged_exactly_the_bytes_they_send(quiet: Quiet, elevator: 
         assert stat["isoblk.used"] == sent, name
     assert sum(stat["isoblk.used"] for stat in charged["dd"].values()) >= 500 * 4096
 
-    # What was charged on the disk, the root's part with it, is what the disk was sent.
+    # The charge on the disk, that of the root included, equals the bytes sent to the disk.
     disk0 = left.read("number").strip()
     used = sum(stat[disk0]["isoblk.used"] for stat in charged.values() if disk0 in stat)
     used += io_stats(left.read("root"))[disk0]["isoblk.used"]
@@ -296,7 +296,7 @@ def test_groups_are_charged_exactly_the_bytes_they_send(quiet: Quiet, elevator: 
 
 @pytest.mark.parametrize("elevator", EXACT)
 def test_a_stream_merges_whatever_its_group_sent_before(quiet: Quiet, elevator: str) -> None:
-    """Who sends what lies here and there is looked through less; a stream after it is noticed."""
+    """For a group with scattered requests merges are tried less; a later stream is noticed."""
     load: Load = {"cgroup": "/a", "iodepth": 32, "bs": 512, "number_ios": 400}
     left = quiet.run(
         _ONE_AT_A_TIME,
@@ -328,7 +328,7 @@ def test_ten_thousand_cgroups_come_and_go_under_load(quiet: Quiet, elevator: str
         program("come_and_go", "/dev/disk0", "10000", to=SAID),
         f"{STOP}; {WAIT}; sleep 3; grep nr_dying_descendants {CGROUP}/cgroup.stat >> {SAID}",
     )
-    # Nobody keeps one of them.
+    # No reference to one of them is kept.
     assert left.read("said") == "10000\nnr_dying_descendants 0\n"
 
 
@@ -498,7 +498,7 @@ def test_attributes_accept_allowed_values_and_refuse_others(quiet: Quiet, elevat
             lines.append(f"put '{value}' {file} >> {SAID}; cat {file} >> {SAID}")
         for value in bad:
             lines.append(f"put '{value}' {file} >> {SAID}; cat {file} >> {SAID}")
-    # What was written goes with the scheduler.
+    # Written values end with the scheduler.
     lines += [use("none"), use(elevator)]
     lines += [keep(f"{IOSCHED}/{name}", "afresh") for name in attributes]
     left = quiet.run(*lines)
@@ -786,7 +786,7 @@ def test_groups_whose_flushes_are_under_way_come_and_go(careful: Quiet) -> None:
         ),
         f"{STOP}; {WAIT}; sleep 3; grep nr_dying_descendants {CGROUP}/cgroup.stat > {SAID}",
     )
-    # Nobody keeps one of them.
+    # No reference to one of them is kept.
     assert left.read("said") == "nr_dying_descendants 0\n"
 
 
@@ -1009,14 +1009,14 @@ def test_a_newcomer_without_memory_is_charged_to_its_parent_and_then_itself(
 
 # Of a raised one the tags are new ones; of the others the kernel limits those that there are.
 NR_REQUESTS = (1023, 4, 2048, 64, 1023)
-# What asynchronous requests may have at least is said to the kernel, which warns of less: of
-# four tags so many.
+# The least depth of asynchronous requests that the elevator reports to the kernel, which warns of
+# less: of four tags.
 SHALLOWEST = {"kyber-fair": 3, "cfq": 0}
 
 
 @pytest.mark.parametrize("elevator", ALL)
 def test_nr_requests_changes_under_load(every: Quiet, elevator: str) -> None:
-    """The kernel knows of the new tags what it knew of the old ones, and is not warned."""
+    """The kernel has the same limits for the new tags as for the old ones, and does not warn."""
     tags = "/sys/kernel/debug/block/disk0/hctx0/sched_tags"
     left = every.run(
         vdisk(servers=8, store="memory"),
@@ -1024,7 +1024,7 @@ def test_nr_requests_changes_under_load(every: Quiet, elevator: str) -> None:
         group("/a"),
         group("/b"),
         tenant("reads", cgroup="/a", iodepth=64, numjobs=4, runtime="100s"),
-        # Nobody waits for a trim, so it is asynchronous.
+        # No task waits for a trim, so it is asynchronous.
         tenant("trims", cgroup="/b", rw="randtrim", iodepth=64, numjobs=4, runtime="100s"),
         START,
         *(

@@ -276,7 +276,7 @@ def test_names_that_are_taken_or_too_long_are_refused(careful: Careful) -> None:
     assert longest in left.read("partitions")
 
 
-# -- what it stores --
+# -- stored data --
 
 
 def test_nothing_is_stored_and_reads_give_zeros(guest: Guest) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the virtual disk stores, what its volatile cache may lose, and what can go wrong with it.
+"""The data of the virtual disk: stores, losses of its volatile cache, and faults.
 
-The guest leaves images of the disk. What they may hold is computed here, from what was written
-and flushed, and not from what the disk says of itself.
+The guest leaves images of the disk. Their allowed content is computed here, from the writes and
+flushes, and not from the disk's own statistics.
 """
 
 import errno
@@ -66,7 +66,7 @@ def _power(state: str) -> str:
 
 
 # Runs in the guest: one line a write, trim or flush, one after the other. Byte k of a write is its
-# number, 1..255, so that the image tells of each byte who wrote it last.
+# number, 1..255, so that the image tells of each byte which write was the last.
 _STEPS = """
 import fcntl, mmap, os, struct, sys
 fd = os.open("/dev/disk0", os.O_RDWR | os.O_DIRECT)
@@ -254,7 +254,7 @@ def test_writes_that_find_no_memory_are_tried_again(careful: Careful) -> None:
     fail = "/sys/kernel/debug/failslab"
     left = careful.run(
         vdisk(store="memory", size="64m"),
-        # Only memory that nobody may wait for, which is what the disk takes.
+        # Only allocations that must not sleep, which are those of the disk.
         f"echo 0 > {fail}/verbose; echo -1 > {fail}/times; echo 3 > {fail}/probability",
         tenant("a", rw="randrw", bssplit="512/50:16k/50", verify=1, number_ios=2000),
         run("results"),
@@ -304,7 +304,7 @@ def test_ext4_is_whole_after_use(careful: Careful, cache: int) -> None:
     stats = numbers(left.read("stats"))
     assert (stats["flush_requests"] > 0) == cache
     assert stats["failed_requests"] == 0
-    # What it holds is what the files take, a journal, and little more.
+    # It holds the files, a journal, and little more.
     assert 45 * 300_000 < stats["stored_bytes"] < 40 * MIB
 
 
@@ -381,7 +381,7 @@ def test_jitter_spreads_service_times_evenly_and_repeatably(guest: Guest) -> Non
 def _may_be(
     steps: list[tuple[str, int, int, int]], size: int, block: int
 ) -> list[set[tuple[int, int]]]:
-    """For each block what it may hold after a cut at the end: the number of the step that wrote
+    """For each block its allowed content after a cut at the end: the number of the step that wrote
     it, -1 for none, and the value."""
     may: list[set[tuple[int, int]]] = [{(-1, 0)} for _ in range(size // block)]
     last = [(-1, 0)] * (size // block)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What only some virtual disks have: a volume's limits, pages of several kinds, read-ahead."""
+"""Features of some virtual disks only: a volume's limits, pages of several kinds, read-ahead."""
 
 import errno
 
@@ -60,7 +60,7 @@ def _ends(guest: Guest, disk: Load, load: Load) -> Left:
         ({"volume/bps": 125 * MIB}, {"rw": "randread", "bs": "128k"}, 10**6),
         # The tighter one of the two.
         ({"volume/iops": 2000, "volume/bps": 125 * MIB}, {"rw": "randrw", "bs": "16k"}, 500_000),
-        # What is in sequence goes for one: 64 of 4 KiB.
+        # Sequential requests count as one: 64 of 4 KiB.
         ({"volume/iops": 1000}, {"rw": "read", "bs": 4096}, 10**9 / 64_000),
     ],
 )

@@ -16,7 +16,7 @@ from tests.lab.campaigns import easily_disturbed
 from tests.lab.guest import Guest
 from tests.lab.load import Load, results, run, script, tenant, vdisk
 
-# What a script may do before the load begins, that has nothing to do with it.
+# Commands of a script before the load begins that have nothing to do with it.
 DISTURBANCES = {
     "a mount": "mount -t tmpfs other /mnt; umount /mnt",
     "random numbers of a program": "head -c 100000 /dev/urandom > /dev/null",
@@ -78,7 +78,7 @@ def test_commands_before_the_load_do_not_change_the_run(
 
 
 def test_another_seed_gives_the_kernel_other_random_numbers(bench: Bench, tmp_path: Path) -> None:
-    # What BFQ makes of a draw is one of four results.
+    # A random draw of BFQ has one of four results.
     assert len({_mixed(bench, tmp_path / str(seed), seed=seed) for seed in range(1, 13)}) > 1
 
 

@@ -31,7 +31,7 @@ def _on(library: Path, bench: Bench) -> Bench:
 
 
 def _run(bench: Bench, directory: Path) -> dict[str, bytes]:
-    """What a run leaves, but for the console, which tells of the host's processor."""
+    """The files of a run, except the console, which shows the host's processor."""
     job = easily_disturbed()
     directory.mkdir()
     fractions = _FRACTIONS.replace("$RESULTS", "/run/isoblk")
