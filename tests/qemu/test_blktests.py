@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`make test-blktests` runs a checkout of blktests as it should be, or says what is missing.
+"""`make test-blktests` runs a checkout of blktests as it should be, or reports missing parts.
 
 The suite itself is not here: a directory with a program of the same name stands for it.
 """
@@ -48,7 +48,7 @@ def test_without_the_suite_one_sentence_says_so(tmp_path: Path, place: str | Non
     assert said.returncode == 2
     first, *others = said.stderr.splitlines()
     assert first.startswith("test-blktests: set BLKTESTS to a checkout of blktests")
-    # What make itself says of a failure.
+    # The messages of make itself about a failure.
     assert all(line.startswith("make: ***") for line in others)
     assert said.stdout == ""
 

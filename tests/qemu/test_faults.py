@@ -2,8 +2,8 @@
 """Our elevators survive failures: of allocations, of requests, and of whole disks.
 
 Each storm runs on User Mode Linux with KASAN and lockdep, with one hardware queue and with sixteen.
-A report of either fails it, and so does what is left once the load has ended: a request without an
-end, a bio or a task at the gate, a byte charged twice or not at all, a module still in use.
+A report of either fails it, and so does each of these after the load: a request that has not
+completed, a bio or a task at the gate, a byte charged twice or not at all, a module still in use.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ faults() {
 
 
 def none_left(disks: Sequence[str]) -> str:
-    """Give all disks back to the kernel, and unload: nothing holds what is ours."""
+    """Give all disks back to the kernel, and unload: nothing uses our modules."""
     return "\n".join((*(choose(disk, "none") for disk in disks), UNLOAD))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The icount machine: two runs are equal to the byte, and what a request costs stands written."""
+"""The icount machine: two runs are equal to the byte, and the cost of a request is recorded."""
 
 import json
 import re
@@ -57,7 +57,7 @@ OURS = ("isoblk", "kyber-fair", "feedbac")
 
 
 def _run(bench: Bench, directory: Path, text: str, *, seed: int, cpus: int) -> dict[str, bytes]:
-    """What the guest left, by the file's name."""
+    """The files that the guest left, by name."""
     machine = Icount(bench.kernel, time_limit_s=TIME_LIMIT_S, cpus=cpus)
     modules = ("null_blk", "blkload")
     directory.mkdir()

@@ -12,7 +12,7 @@ from isoblk.paths import kernel_tree
 from tests.lab.load import script
 from tests.qemu.guest import Guest
 
-# What a stable release may do: 6.12.115 did so.
+# A change that a stable release may contain: 6.12.115 did.
 LONGER = (r"(struct blkg_policy_data \{[^}]*)\}", r"\1\tvoid *more;\n}")
 
 

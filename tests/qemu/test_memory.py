@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A machine that swaps to the disk that is divided: nobody waits for ever, no page is lost.
+"""A machine that swaps to the disk that is divided: no task waits for ever, no page is lost.
 
-Swap-out frees memory: whoever has no share left must not hold it up. Swap-in is a read like any
+Swap-out frees memory: a group without a share must not hold it up. Swap-in is a read like any
 other, and waits for its turn.
 """
 
@@ -20,7 +20,7 @@ from tests.qemu.test_stress import (
 )
 
 MIB = 1 << 20
-# What a group works on, and how much of it fits into its memory.
+# The working set of a group, and the part that fits into its memory.
 USED, FITS = 8 * MIB, 4 * MIB
 ROUNDS = 2
 WEIGHTS = {"light": 1, "heavy": 10000}
@@ -82,7 +82,7 @@ def test_limited_groups_swap_to_a_disk_under_load_and_lose_no_page(
             " usleep 300000; done; }",
             "loop tags more_or_less",
             # By weight the light group has nothing of such a disk, and frees its memory anyhow.
-            # What others read then ends, and it goes on.
+            # The reads of other groups then complete, and the light group goes on.
             f"awaits grep -q 'wbytes=[1-9]' {CGROUP}/light/io.stat",
             "sleep 5",
             STOP,
@@ -121,7 +121,7 @@ awake() {{ ! sleeps; }}
 """
 
 
-# kyber-fair and feedbac charge what is swapped out, and let no task sleep for it.
+# kyber-fair and feedbac charge swap-out, and let no task sleep for it.
 @pytest.mark.parametrize("elevator", ["isoblk"])
 def test_a_group_that_swaps_beyond_its_share_sleeps_until_its_debt_is_paid(
     guest: Guest, elevator: str
@@ -139,7 +139,7 @@ def test_a_group_that_swaps_beyond_its_share_sleeps_until_its_debt_is_paid(
             WAIT,
             save("results"),
             "touch /run/enough; wait $light; awaits awake; rm /run/enough",
-            # And is nobody's when the scheduler is.
+            # The debt ends with the scheduler.
             START,
             "allocates light & light=$!",
             "awaits sleeps",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dm-setcache on four processors: nobody reads anything wrong, whatever is changed or fails.
+"""dm-setcache on four processors: no read returns wrong data, whatever is changed or fails.
 
 The debug kernel sees bad memory accesses, locks and sleeps, and tasks that wait for ever. The load
 verifies what it reads. Afterwards all sums of kernel/cache/README.md have to hold. In virtual time
@@ -62,8 +62,8 @@ def test_short_memory_is_nobodys_error(stress_guest: Guest) -> None:
 
 
 def test_disks_that_fail_and_return_never_show_wrong_data(stress_guest: Guest) -> None:
-    # First the SSD, in modes that leave nothing dirty: nobody sees an error. Then both, in all
-    # modes; then every write is FUA, for what was not flushed may be lost with the SSD.
+    # First the SSD, in modes that leave nothing dirty: no request sees an error. Then both, in
+    # all modes; then every write is FUA, for unflushed writes may be lost with the SSD.
     left = stress_guest.run(
         storm(
             pace_of(stress_guest),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""User Mode Linux on several processors of the host: it is what it says, and it notices."""
+"""User Mode Linux on several processors of the host: all are in use, and races are noticed."""
 
 import json
 import subprocess

@@ -122,7 +122,7 @@ def choose(disk: str, elevator: str) -> str:
 
 
 def stop() -> str:
-    """End the load and the loops; keep what it did."""
+    """End the load and the loops; keep the results."""
     return "\n".join((STOP, WAIT, "stop_loops", save("results")))
 
 
@@ -167,7 +167,7 @@ def _stat_file(group: str) -> str:
 
 
 def assert_charged(left: Left, groups: Iterable[str]) -> None:
-    """What each cgroup was charged is what it sent, to the byte. groups: without children."""
+    """Each cgroup is charged exactly the bytes it sent. groups: without children."""
     for group in groups:
         found = io_stat(left.read(_stat_file(group).rsplit("/", 1)[1]))
         sent = found["rbytes"] + found["wbytes"] + found["dbytes"]
@@ -201,7 +201,7 @@ def groups_of(disk: str, count: int = 5) -> list[str]:
 
 
 SWITCHES = part_of(100)
-# Each entry: elevator, and what is set once it is there.
+# Each entry: elevator, and the attribute that is set after the switch.
 CHAIN = (
     ("isoblk", ""),
     ("kyber-fair", ""),
@@ -358,7 +358,7 @@ def end(groups: int = 5) -> str:
 
 
 def assert_clean(left: Left, groups: int = 5) -> None:
-    """What `end` kept: all has ended, nothing is held, every byte is charged once."""
+    """Of the files that `end` kept: all has ended, nothing is held, every byte is charged once."""
     assert_ended(left)
     for disk in DISKS.values():
         assert_settled(left, disk)
@@ -454,7 +454,7 @@ def test_cgroups_come_and_go_under_load(stress_guest: Guest) -> None:
 
 
 def test_metadata_and_one_thread_for_many_while_all_else_changes(stress_guest: Guest) -> None:
-    # What goes before others, and what a thread submits that must not sleep for one of them.
+    # Boosted requests, and requests of a thread that must not sleep for one of its groups.
     kinds: tuple[dict[str, Value], ...] = (
         {"rw": "randread", "meta": 1, "iodepth": 16},
         {"rw": "randread", "relay": 1, "iodepth": 64},
@@ -707,7 +707,7 @@ def test_modules_are_loaded_and_unloaded_under_load(stress_guest: Guest) -> None
                 for elevator in OURS
                 for line in (
                     choose("disk0", elevator),
-                    # In use, it stays; so does what it is built on.
+                    # In use, it stays; so do the modules below it.
                     f"for name in {elevator}-iosched isoblk_share; do",
                     "    if rmmod $name 2> /dev/null; then echo unloaded $name in use; exit 1; fi",
                     "done",
@@ -776,10 +776,10 @@ def test_requests_that_fail_or_come_back_are_charged_once(stress_guest: Guest) -
     # With a cache, so that flushes and FUA are made of several requests.
     cache = {"cache_size": 16}
     if stress_guest.kernel.arch == "um-smp":
-        # Who empties null_blk's cache marks a page, and may give its processor away before it has
-        # written it; others spin until it has. A kernel that does not preempt them stands still
-        # once they have all processors. So nobody may meet another: one queue sends one flush at
-        # a time, and no write has to make room in a cache larger than the disk.
+        # A task that empties null_blk's cache marks a page, and may give up its processor before
+        # it has written it; other tasks spin until it has. A kernel that does not preempt them
+        # stands still once they have all processors. So no two tasks may meet: one queue sends
+        # one flush at a time, and no write has to make room in a cache larger than the disk.
         cache = {"cache_size": 512, "submit_queues": 1}
     assert_failed(fail(stress_guest, fua=0, **cache))
 
@@ -788,7 +788,7 @@ def test_requests_that_fail_or_come_back_are_charged_once(stress_guest: Guest) -
 def test_requests_that_fail_or_come_back_on_any_queue_are_charged_once(
     stress_guest: Guest,
 ) -> None:
-    # What the one queue above leaves out.
+    # The case of several queues, which the test above leaves out.
     assert_failed(fail(stress_guest))
 
 
@@ -924,7 +924,7 @@ def test_a_storm_of_tasks_at_the_gate(stress_guest: Guest) -> None:
         assert_settled(left, disk)
     for direct in (0, 1):
         assert left.read(f"{direct}.fio").count("err= 0") == len(DISKS)
-    # Tasks did wait. Nobody here may not, so what was sent was charged.
+    # Tasks did wait. Every task here may wait, so all requests were charged.
     assert left.read("waited")
     assert_charged(left, names)
     assert rounds(left, "toggle") > 0

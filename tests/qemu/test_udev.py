@@ -40,7 +40,7 @@ def test_the_rule_of_disk_use_chooses_at_boot_and_when_the_disk_comes_and_not_ot
             f"{ISOBLK} disk use isoblk nvme0n1 --tags 1024 > /run/isoblk/said",
             "cat /etc/udev/rules.d/90-isoblk.rules > /run/isoblk/rules",
             f"{read} > /run/isoblk/used",
-            # What somebody chooses holds until the next boot, also when the disk is written to.
+            # A scheduler chosen manually holds until the next boot, also when the disk is written.
             "choose nvme0n1 none",
             trigger.format("change", "/sys/block/nvme0n1"),
             f"{read} > /run/isoblk/changed",

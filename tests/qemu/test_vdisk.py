@@ -79,7 +79,7 @@ def test_contents_survive_every_processor_at_once(debug_guest: Guest) -> None:
                 )
                 for i in range(QEMU.cpus)
             ),
-            # Over one another, with nobody who looks.
+            # Overlapping writes, without verification.
             tenant("w", rw="randwrite", bssplit="512/50:64k/50", offset="64m", numjobs=4,
                    iodepth=8, number_ios=200),
             tenant("d", rw="randtrim", bssplit="512/50:64k/50", offset="64m", number_ios=200),

@@ -198,7 +198,7 @@ def test_a_weight_that_was_set_elsewhere_divides_and_is_shown(stock_guest: Guest
         found = {one["path"]: one for one in disk["cgroups"]}
         for name, weight in WEIGHTS.items():
             one = found[f"/top/{name}"]
-            # 100 is what one has who has none.
+            # The default is 100.
             assert (one["weight"], one["set_by"]) == (weight, "io.weight" if weight != 100 else "")
             assert abs(one["promised"] - weight / 700) < 1e-9
             assert abs(one["got"] - weight / 700) < 0.05

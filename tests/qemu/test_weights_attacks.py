@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is done to weights, and to who follows them, by somebody who means no good."""
+"""Attacks of an unprivileged user on weights, and on the process that follows them."""
 
 import json
 import re
