@@ -10,7 +10,7 @@ The marks are given here and manually:
   of a cache; or it is marked manually because it takes long.
 - `night`: the test needs the emulated kernel with sanitizers; or it is one of the lab under
   sanitizers, and differs from another in the elevator or the mode of a cache; or it is marked
-  manually. What such a test protects has a faster test in `make test-all`.
+  manually. A faster test in `make test-all` protects the same behaviour.
 
 A test that is not chosen is deselected, never skipped: a kernel that a chosen test needs and that
 was not built fails it.
@@ -42,15 +42,15 @@ _FIRST_IS_ENOUGH = ("elevator", "mode")
 
 settings.load_profile(FEW_EXAMPLES)
 
-# What runs in the background has SIGINT ignored, and so would isoblk, started by a test.
+# A background process ignores SIGINT, and so would an isoblk that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs further kernels, before `-m` chooses by the marks.
+    """Mark tests that need further kernels, before `-m` chooses by the marks.
 
-    What is long begins first: what is short then fills the time that is left at the end.
+    Long tests begin first: short ones then fill the remaining time.
     """
     first: dict[tuple[str, str], object] = {}
     for item in items:
@@ -95,7 +95,7 @@ def _processor_s() -> float:
 
 
 class _Spread(LoadScopeScheduling):  # type: ignore[misc]
-    """What has one scope runs in one process; larger scopes begin first."""
+    """Tests of one scope run in one process; larger scopes begin first."""
 
     def _split_scope(self, nodeid: str) -> str:
         return next((kind for kind, of in _ONE_AT_A_TIME.items() if of.match(nodeid)), nodeid)

@@ -7,8 +7,8 @@ import pytest
 
 
 class On(StrEnum):
-    """A kernel of the tests: the fixture NAME_bench has it. What a fixture or a test is
-    parametrized with, so that the tests which need a kernel are known before any is run."""
+    """A kernel of the tests: the fixture NAME_bench has it. Fixtures and tests are
+    parametrized with it, so that the tests which need a kernel are known before any is run."""
 
     DEFAULT = "default"
     NEWEST = "newest"
@@ -18,7 +18,7 @@ class On(StrEnum):
     LEAN = "lean"
 
 
-# What `make test` builds.
+# The kernels that `make test` builds.
 FEW = frozenset({On.DEFAULT})
 
 

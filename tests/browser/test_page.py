@@ -45,7 +45,7 @@ _OVERLAPS = """() => {
   return wrong;
 }"""
 
-# What is seen of text: the ratio of the brighter to the darker, as WCAG has it.
+# The contrast of text: the ratio of the brighter to the darker, as WCAG has it.
 _PALE = """() => {
   const light = (color) => {
     const [r, g, b] = color.match(/[\\d.]+/g).map((part) => {
@@ -197,7 +197,7 @@ def test_a_column_sorts_by_the_value_of_its_figures(
         page.keyboard.press("Enter")
         assert head.get_attribute("aria-sort") == "ascending"
         assert _first_column(page, "#runs-table", 1)[0] == "bfq"
-        # What has no figure is last, whichever way.
+        # Rows without a figure are last in both directions.
         assert _first_column(page, "#runs-table", 4)[-1] == "–"  # noqa: RUF001
         assert sorted(before) == sorted(_first_column(page, "#runs-table", 1))
         name = page.locator("#runs-table th", has_text="scheduler")
@@ -330,7 +330,7 @@ def test_it_is_read_without_a_script(browser: Browser, pages: dict[str, str]) ->
             assert page.locator(".answer").is_visible()
             assert page.locator("#runs-table").is_visible()
             assert page.get_by_role("link", name="How it was made").is_visible()
-            # What would do nothing is not there.
+            # Controls without effect are not shown.
             assert page.locator("#filter").is_hidden()
             assert page.locator(".theme").is_hidden()
             # A head leads to what explains it.

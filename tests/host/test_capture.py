@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A capture holds what a load did and whose it was, the lab replays just that, and nothing of it
-stays on this machine, however it ends."""
+"""A capture holds the requests of a load and their cgroups, the lab replays exactly these, and
+nothing of it stays on this machine, however it ends."""
 
 import ctypes
 import json
@@ -251,7 +251,7 @@ def test_a_killed_capture_leaves_nothing(machine: Machine, device: str) -> None:
 def test_lost_events_are_counted_and_told(machine: Machine, device: str) -> None:
     process = _capture(machine, device, "t.isotrace", "--buffer", "64k")
     process.send_signal(signal.SIGSTOP)
-    # What was in the ring at the stop is unknown: nothing was, the disk is idle.
+    # The content of the ring at the stop is unknown; the disk is idle, so it is empty.
     _read(device, RING_EVENTS + 500)
     process.send_signal(signal.SIGCONT)
     process.send_signal(signal.SIGINT)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""No disk is written that was not claimed, and none is claimed that somebody uses or that alone has
-what somebody wrote: on loop devices, as one who means harm, or is unlucky, would have it."""
+"""No disk is written that was not claimed, and none is claimed that is in use or has the only copy
+of data: on loop devices, as an attacker or an unlucky user would arrange them."""
 
 import os
 import shutil
@@ -97,7 +97,7 @@ def _mounted(device: str, place: Path) -> Iterator[None]:
         system.run_tool("umount", str(place))
 
 
-# -- what is ours --
+# -- disks of isoblk --
 
 
 @pytest.mark.parametrize("wipes", [False, True])
@@ -210,7 +210,7 @@ def test_an_ssd_of_a_cache_of_any_version_is_not_overwritten(
     for purpose in (LOAD, SSD):
         with pytest.raises(UserError, match="may have dirty blocks"):
             _claim(device, purpose, device)
-    # Whose blocks they are, the kernel says.
+    # The kernel reports to which origin the blocks belong.
     with claim(find_volume(device), SSD) as held:
         assert held.cached
     with pytest.raises(UserError, match="is the SSD of a cache"):
@@ -251,7 +251,7 @@ def test_any_used_ssd_becomes_one_that_the_kernel_formats(machine: Machine, loop
         Path(device).write_bytes(bytes(at) + b"x" * 512 + bytes(16 * MIB - 512 - at))
         with pytest.raises(UserError, match=f"was used: .*--wipe {device}$"):
             _claim(device, SSD)
-        # A load overwrites it, and says so; an origin keeps what is on it.
+        # A load overwrites it, and says so; an origin keeps its content.
         for purpose in (LOAD, ORIGIN):
             _claim(device, purpose)
         with pytest.raises(UserError, match=r"holds no cache .*create makes one, with --wipe"):
@@ -401,7 +401,7 @@ def test_a_name_in_dev_that_is_another_disks_is_not_written(machine: Machine, lo
     os.mknod(node, 0o60600, _number(meant))
     study = machine.work / "study.toml"
     study.write_text(LOAD_OF_WRITES)
-    # As a container may have it, where /dev is what somebody has put there.
+    # As in a container, where /dev may have any content.
     done = subprocess.run(
         [
             *("unshare", "--mount", "sh", "-c", 'mount --bind "$1" "$2"; shift 2; exec "$@"'),
@@ -434,7 +434,7 @@ def test_a_disk_with_an_odd_name_is_run_on_and_wiped(machine: Machine, loop: Loo
     assert not list(machine.work.glob("?"))
 
 
-# -- who uses it --
+# -- users of a disk --
 
 
 def test_a_mount_in_another_namespace_is_named(machine: Machine, loop: Loop) -> None:
@@ -474,7 +474,7 @@ def test_a_partition_in_use_keeps_the_disk_and_others_do_not(machine: Machine, l
                 _claim(asked, SCRATCH)
             os.close(held)
             _claim(asked, SCRATCH)
-        # Whoever writes to the disk may write to the partition; who reads does no harm.
+        # A process that writes to the disk may write to the partition; a reader does no harm.
         script = "import sys, time; f = open(sys.argv[1], sys.argv[2]); print(flush=True); input()"
         for mode in ("rb", "r+b"):
             other = subprocess.Popen(
@@ -512,7 +512,7 @@ def test_the_backing_of_a_loop_device_in_use_is_in_use(machine: Machine, loop: L
     device = loop()
     node = machine.work / "node"
     os.mknod(node, 0o60600, _number(device))
-    # A loop device does not hold what it is made of; a mount of it holds only itself.
+    # A loop device does not hold its backing open; a mount of it holds only the loop device.
     for path in (device, str(node)):
         with _loop_of(path) as upper, _mounted(upper, machine.work / "fs"):
             if path == str(node):

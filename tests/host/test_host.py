@@ -144,7 +144,7 @@ def test_the_tables_agree_with_the_counts_of_fio(machine: Machine) -> None:
             totals = tenant.ops["read"]
             assert series.filter(mine)["ios"].sum() == totals.meas_ios
             assert series.filter(mine)["bytes"].sum() == totals.meas_bytes
-            # fio takes the latency of what is in flight at the end, and does not count it.
+            # fio records the latency of requests in flight at the end, and does not count them.
             more = latency.filter(mine)["count"].sum() - totals.meas_ios
             assert 0 <= more <= IODEPTH
         assert not (run.dir / "fio").exists()
