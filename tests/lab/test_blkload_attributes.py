@@ -703,7 +703,7 @@ def test_fua_is_on_every_write_and_on_nothing_else(guest: Guest) -> None:
     assert flags == {"without": {"R", "WS", "FWS"}, "with": {"R", "WFS", "FWS"}}
 
 
-def test_requests_are_marked_as_metadata_or_as_nobodys_concern(guest: Guest) -> None:
+def test_requests_are_marked_as_metadata_or_as_background(guest: Guest) -> None:
     load: Load = {"number_ios": 50, "rw": "randrw"}
     cases = {"meta": load | {"meta": 1}, "background": load | {"background": 1}}
     cases["both"] = load | {"meta": 1, "background": 1}

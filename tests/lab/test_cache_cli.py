@@ -163,7 +163,7 @@ fsck.ext4 -fn /dev/mapper/vol
 
 
 @pytest.mark.long
-def test_a_bad_place_of_the_ssd_is_retired_shown_and_revived(guest: Guest) -> None:
+def test_a_bad_sector_of_the_ssd_is_retired_shown_and_revived(guest: Guest) -> None:
     left = guest.run(
         _DISKS
         + """

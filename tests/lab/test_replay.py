@@ -344,7 +344,7 @@ def _broken(at: int, **values: int) -> bytes:
     ],
     ids=str,
 )
-def test_a_damaged_trace_starts_nobody_and_is_named(
+def test_a_damaged_trace_starts_no_tenant_and_is_named(
     guest: Guest, tmp_path: Path, content: bytes, logged: str
 ) -> None:
     path = tmp_path / "t.isotrace"

@@ -178,7 +178,7 @@ def test_a_sequential_stream_is_cached_up_to_its_threshold(guest: Guest) -> None
 
 
 @pytest.mark.parametrize("mode", ["writethrough", "writearound", "readonly"])
-def test_without_the_ssd_nobody_sees_an_error_if_nothing_is_dirty(guest: Guest, mode: str) -> None:
+def test_a_lost_ssd_causes_no_error_if_no_block_is_dirty(guest: Guest, mode: str) -> None:
     left = run_lines(
         guest,
         f"make '{mode} lru'; fill {C}; same {C}",
@@ -259,7 +259,7 @@ def test_a_slot_that_fails_is_not_used_again(guest: Guest) -> None:
 
 
 @pytest.mark.parametrize("place", ["records", "superblock 0", "superblock 1", "superblock 2"])
-def test_a_bad_place_among_the_metadata_costs_nobody_anything(any_guest: Guest, place: str) -> None:
+def test_a_bad_sector_of_the_metadata_causes_no_error(any_guest: Guest, place: str) -> None:
     at = {
         "records": 8192,
         "superblock 0": 0,

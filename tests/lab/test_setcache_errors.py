@@ -22,7 +22,7 @@ def test_only_requests_to_a_bad_sector_see_an_error(guest: Guest, mode: str) -> 
 
 
 @pytest.mark.parametrize("count", [1, 10, 1000])
-def test_bad_places_under_load_are_nobodys_error(any_guest: Guest, count: int) -> None:
+def test_bad_sectors_under_load_cause_no_error(any_guest: Guest, count: int) -> None:
     left = script(any_guest, "setcache_bad", count)
     (status,) = statuses(left)
     assert (status["state"], status["lost_errors"], status["origin_errors"]) == ("ok", "0", "0")

@@ -38,12 +38,12 @@ def test_all_that_may_change_changes(any_guest: Guest) -> None:
     assert_changed(_run(any_guest, "changes", 1))
 
 
-def test_short_memory_is_nobodys_error(guest: Guest) -> None:
+def test_short_memory_causes_no_error(guest: Guest) -> None:
     assert_starved(_run(guest, "shortage", 1), 10_000)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_an_ssd_that_fails_is_nobodys_error_if_nothing_is_dirty(guest: Guest, seed: int) -> None:
+def test_a_failing_ssd_causes_no_error_if_no_block_is_dirty(guest: Guest, seed: int) -> None:
     assert_survived(_run(guest, "through", seed, mode="writethrough"), "through")
 
 

@@ -63,7 +63,7 @@ def test_a_fault_at_any_write_where_places_are_bad_already(any_guest: Guest) -> 
     assert min(counts.values()) > 4, counts
 
 
-def test_a_fua_write_that_ended_is_there_whoever_flushes(
+def test_a_completed_fua_write_survives_without_a_flush(
     guest: Guest, record_property: Callable[[str, object], None]
 ) -> None:
     specs = [f"{mode}:{disk}" for mode in MODES for disk in ("slow", "fast")]

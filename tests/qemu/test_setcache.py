@@ -47,7 +47,7 @@ def test_all_that_may_change_changes_under_load(stress_guest: Guest) -> None:
     assert_changed(left)
 
 
-def test_short_memory_is_nobodys_error(stress_guest: Guest) -> None:
+def test_short_memory_causes_no_error(stress_guest: Guest) -> None:
     left = stress_guest.run(
         storm(
             pace_of(stress_guest),

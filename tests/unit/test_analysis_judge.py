@@ -64,7 +64,7 @@ def test_or_for_one_request_of_another_tenant(tmp_path: Path) -> None:
     assert metric_value(found, "p99_excess.b") == pytest.approx(20_100 / 24_000)
 
 
-def test_without_a_run_alone_nobody_knows_whether_it_waits(tmp_path: Path) -> None:
+def test_the_excess_of_latency_is_unknown_without_a_run_alone(tmp_path: Path) -> None:
     found = _with_alone(tmp_path, 130 * US)
     assert metric_value(found, "p99_excess.light") is None
 
@@ -90,7 +90,7 @@ def test_service_is_a_part_of_the_speed_for_such_requests(tmp_path: Path) -> Non
     assert _service(tmp_path / "off", [600, 40], tenants) == pytest.approx(0.2)
 
 
-def test_nobody_owes_service_to_one_that_wants_no_more(tmp_path: Path) -> None:
+def test_no_service_is_owed_to_a_tenant_that_asks_for_no_more(tmp_path: Path) -> None:
     """a asks for 100 of 1000 a second; b has the remainder."""
     tenants = [tenant("a", 100), tenant("b", 100)]
     run = Made("bfq", {"a": 100, "b": 90}, tenants=tenants, alone=(0, 1), full=(2, 1))

@@ -44,7 +44,7 @@ def test_amounts_add_up_to_the_total_or_to_all_caps(
 
 @settings(deadline=None)
 @given(PARTIES, TOTALS)
-def test_nobody_exceeds_its_cap(parties: list[tuple[int, float]], total: float) -> None:
+def test_no_tenant_exceeds_its_cap(parties: list[tuple[int, float]], total: float) -> None:
     weights, caps = zip(*parties, strict=True)
     for amount, cap in zip(water_fill(total, weights, caps), caps, strict=True):
         assert 0 <= amount <= cap * (1 + 1e-9)

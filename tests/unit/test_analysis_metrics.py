@@ -63,7 +63,7 @@ def test_the_tables_are_those_of_the_directory_whatever_it_is_called(
     assert metrics.windows.moved["a"][0] == 90 * resultgen.BS
 
 
-def test_the_ideal_gives_nobody_more_than_it_reaches_alone(tmp_path: Path) -> None:
+def test_the_ideal_of_a_tenant_is_at_most_its_rate_alone(tmp_path: Path) -> None:
     found = _only(
         tmp_path, _alone(6000), Made("bfq", {"a": 6000, "b": 4000}, tenants=TWO, alone=[0, 0])
     )
@@ -156,7 +156,7 @@ def test_a_window_in_which_nothing_moved_is_neither_fair_nor_a_sign_of_convergen
     assert [c.converged_ms for c in found.changes] == [None]
 
 
-def test_when_nobody_wants_anything_there_is_nothing_to_follow(tmp_path: Path) -> None:
+def test_windows_without_demand_have_no_share_error(tmp_path: Path) -> None:
     tenants = [tenant("a", 100, runtime_ns=500_000_000), tenant("b", 100, runtime_ns=500_000_000)]
     found = _only(tmp_path, Made("bfq", {"a": 1000, "b": 1000}, tenants=tenants))
     assert metric_value(found, "share_error_100ms") == pytest.approx(0)

@@ -44,7 +44,7 @@ def test_each_version_is_listed_once_and_a_built_kernel_takes_precedence() -> No
     assert versions[2].offer == OFFERS[0]
 
 
-def test_a_kernel_of_somebodys_own_tree_stands_for_no_version() -> None:
+def test_a_kernel_of_a_users_own_tree_does_not_stand_for_its_version() -> None:
     assert available([kernel("6.12.117", "tree-0123"), kernel("6.12.118", "git-0123")], []) == []
 
 

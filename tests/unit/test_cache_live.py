@@ -295,7 +295,7 @@ def _by(make: Act) -> Callable[[Mapper], object]:
     return acts.get(make, lambda by: live.delete("fast", by, sleep=no_wait))
 
 
-def test_a_cache_that_somebody_keeps_making_dirty_stays_as_it_was(mapper: FakeMapper) -> None:
+def test_a_cache_that_another_program_keeps_dirty_stays_as_it_was(mapper: FakeMapper) -> None:
     make_cache(mapper, dirty=150)
     again = FakeMapper.__call__
 
@@ -374,7 +374,7 @@ def test_a_probe_that_has_it_open_for_a_moment_is_waited_for(mapper: FakeMapper)
         ({"loaded": FORMER}, "fast: the device has an inactive table; run: dmsetup clear fast"),
     ],
 )
-def test_a_device_that_somebody_else_is_about_to_change_is_left_alone(
+def test_a_device_that_another_program_is_about_to_change_is_left_alone(
     mapper: FakeMapper, change: dict[str, object], said: str
 ) -> None:
     cached = make_cache(mapper, dirty=150)

@@ -237,7 +237,7 @@ def test_debug_kernel_is_another_one(lab: Path) -> None:
     assert kernel.find() == plain
 
 
-def test_a_kernel_of_a_bisection_is_nobodys_by_its_version(lab: Path) -> None:
+def test_a_kernel_of_a_bisection_is_not_found_by_its_version(lab: Path) -> None:
     apart = build(Request(source=lab / "linux", apart=True), Listener())
     with pytest.raises(UserError, match=r"no kernel 6\.12 has been built"):
         find("6.12")
@@ -479,7 +479,7 @@ def test_interrupt_ends_make_and_leaves_the_lock_free(lab: Path) -> None:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_tarball_is_unpacked_once_without_the_drivers_nobody_builds(lab: Path) -> None:
+def test_a_tarball_is_unpacked_once_without_drivers_that_are_not_built(lab: Path) -> None:
     tarball = make_tarball(lab)
     listener = Listener()
     first = source.resolve(None, tarball, None, listener)
@@ -832,7 +832,7 @@ def test_a_kernel_in_use_from_a_read_only_cache_is_kept(lab: Path) -> None:
 
 
 @pytest.mark.usefixtures("reachable")
-def test_a_cache_that_nobody_may_look_into_is_one_line(lab: Path) -> None:
+def test_a_cache_that_cannot_be_read_is_a_one_line_error(lab: Path) -> None:
     make_kernel(lab)
     (lab / "cache/kernels").chmod(0)
     root = os.geteuid() == 0

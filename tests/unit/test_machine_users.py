@@ -26,7 +26,7 @@ def _part(fake: FakeMachine) -> Disk:
     return Disk("/dev/sdb1", "sdb1", "8:17", fake.place / "sdb1")
 
 
-def test_a_disk_that_nobody_uses_is_taken(fake: FakeMachine) -> None:
+def test_an_unused_disk_is_accepted(fake: FakeMachine) -> None:
     users.refuse_in_use(fake.disk(), fake.sys, fake.proc)
     users.refuse_in_use(_part(fake), fake.sys, fake.proc)
 

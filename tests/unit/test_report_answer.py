@@ -248,7 +248,7 @@ def test_figures_of_a_program_are_compared_with_none_only_if_none_was_run(tmp_pa
     )
 
 
-def test_a_cost_is_said_of_those_of_whom_it_was_measured(tmp_path: Path) -> None:
+def test_a_cost_is_reported_of_schedulers_with_a_reference_run(tmp_path: Path) -> None:
     runs = [
         Made("none", _times(EVEN, 100), tenants=four()),
         Made("bfq", _times(EXACT, 100), tenants=four(), reference=0),

@@ -92,7 +92,7 @@ def test_another_module_is_another_run(tmp_path: Path) -> None:
     assert any(own) and not all(own)
 
 
-def test_a_module_that_nobody_named_is_asked_for() -> None:
+def test_the_error_for_a_missing_module_asks_for_it() -> None:
     with pytest.raises(UserError, match="the module mine-iosched is not given; add --module"):
         with_modules(expand(mine()), {})
     with pytest.raises(UserError, match="mine-iosched is not given; --module gives your; add"):

@@ -441,7 +441,9 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     ],
     ids=["lists", "tables", "dots", "digits"],
 )
-def test_toml_that_nobody_writes_by_hand_is_refused(tmp_path: Path, text: str, why: str) -> None:
+def test_toml_with_too_deep_nesting_or_too_long_numbers_is_refused(
+    tmp_path: Path, text: str, why: str
+) -> None:
     (tmp_path / "x.toml").write_text(text)
     for load in (load_study, load_recipe):
         with pytest.raises(UserError, match=why):

@@ -72,7 +72,7 @@ def test_a_name_is_only_a_name(
 
 
 @pytest.mark.parametrize("words", [[], ["--json"]])
-def test_whoever_reads_along_is_told_each_time(root: Path, words: list[str]) -> None:
+def test_each_table_of_a_watch_is_written_at_once(root: Path, words: list[str]) -> None:
     with subprocess.Popen(
         call(root, "--watch", "--for", "0.1", *words), stdout=subprocess.PIPE, text=True
     ) as told:
@@ -85,7 +85,7 @@ def test_whoever_reads_along_is_told_each_time(root: Path, words: list[str]) -> 
     assert sum("sda" in line for line in lines) == 2
 
 
-def test_whoever_reads_no_longer_is_no_reason_to_complain(root: Path) -> None:
+def test_a_closed_pipe_ends_a_watch_without_a_message(root: Path) -> None:
     with subprocess.Popen(
         call(root, "--watch", "--for", "0.1"),
         stdout=subprocess.PIPE,

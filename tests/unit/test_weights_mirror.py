@@ -23,7 +23,7 @@ def apply(have: Weights, changes: tuple[Change, ...]) -> Weights:
     return after
 
 
-def test_a_weight_that_nobody_set_is_none() -> None:
+def test_a_default_weight_is_not_a_weight_that_was_set() -> None:
     assert parse("default 100\n") == {}
     assert parse("100\n") == {}
     assert parse("default 300\n8:0 100\n") == {DEFAULT: 300, "8:0": 100}

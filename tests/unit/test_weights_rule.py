@@ -59,7 +59,7 @@ def test_a_rule_with_another_cost_model_than_the_tunables_is_not_ours(
     assert rule.read(path) == []
 
 
-def test_a_line_of_somebody_else_stays_and_the_file_with_it(path: Path) -> None:
+def test_a_foreign_line_stays_and_so_does_its_file(path: Path) -> None:
     own = 'KERNEL=="sda", ATTR{queue/scheduler}="bfq"'
     path.write_text(f"{own}\n# mine\n")
     rule.put(NVME, path)

@@ -222,7 +222,7 @@ def test_a_disk_may_call_itself_whatever_it_likes(
     assert settings.row(fake.disk())[0] == "sdb"
 
 
-def test_whoever_may_not_write_the_rules_may_read_them(rules: Path) -> None:
+def test_the_rules_file_is_readable_by_all_and_keeps_its_mode(rules: Path) -> None:
     before = os.umask(0o077)
     try:
         rule.put(Rule("KERNEL", "sdb", "none", None, ("none", 1)))

@@ -69,7 +69,7 @@ def test_a_weight_of_the_disks_own_counts_before_the_default(tmp_path: Path) -> 
     assert found.weight == 900
 
 
-def test_a_weight_that_nobody_mirrors_is_told(tmp_path: Path) -> None:
+def test_an_unmirrored_weight_is_reported(tmp_path: Path) -> None:
     group(tmp_path, "a", io_weight="default 400", io_bfq_weight="default 127")
     group(tmp_path, "b", "default 400", io_weight="default 400")
     top = measured(tmp_path, {})
@@ -173,7 +173,7 @@ def test_equal_weights_count_as_mirrored_for_a_user_without_access_to_the_record
     assert [one.set_by for one in tree.read(tmp_path, DISK).children] == [by, "hand"]
 
 
-def test_a_weight_by_hand_is_not_one_that_nobody_mirrors(tmp_path: Path) -> None:
+def test_a_manual_weight_is_not_reported_as_unmirrored(tmp_path: Path) -> None:
     group(tmp_path, "a", "default 777", io_weight="default 400")
     now = tree.read(tmp_path, DISK)
     assert list(why.of_disk(DISK, tree.shares(now, now, 1.0, DISK))) == []
@@ -223,7 +223,7 @@ def test_the_cost_of_a_request_follows_the_model_of_the_scheduler(
         )
 
 
-def test_nobody_has_more_than_the_whole_disk(tmp_path: Path) -> None:
+def test_no_cgroup_has_more_than_the_whole_disk(tmp_path: Path) -> None:
     group(tmp_path, "a")
     count(tmp_path, "", 0)
     # Requests that a issued during the reading and that have not completed yet.
