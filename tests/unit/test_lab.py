@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The lab as a library: a study is run, its results are tables, and errors are isoblk's."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import isoblk
+from isoblk.campaign.execute import Bench
 from isoblk.errors import RunError, UserError
 from isoblk.lab import Lab, lab
 from tests.unit.fakes import IOS, FakeMachine, fake_lab
@@ -106,3 +108,72 @@ def test_each_request_is_kept_with_the_study_s_errors(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="running tenant"):
         fake_lab(FakeMachine()).run(running, tmp_path / "results")
     assert not (tmp_path / "results").exists()
+
+
+def test_a_number_out_of_range_is_the_user_s_error() -> None:
+    kernel = fake_lab(FakeMachine()).bench.kernel
+    with pytest.raises(UserError, match="jobs: 0 is out of range"), Lab.on(kernel, jobs=0):
+        pass
+    with pytest.raises(UserError, match="time_limit_s: -1 is"), Lab.on(kernel, time_limit_s=-1):
+        pass
+    with pytest.raises(UserError, match="cpus is not for machine 'uml'"), Lab.open(cpus=2):
+        pass
+    with pytest.raises(UserError, match="cpus: 99 is out of range"), Lab.open("icount", cpus=99):
+        pass
+
+
+def test_places_are_texts_or_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+
+    def find_modules(kernel: object, places: list[Path], progress: object) -> dict[str, Path]:
+        given.extend(places)
+        return {}
+
+    def make_bench(*args: object) -> Bench:
+        given.append(args[3])
+        return fake_lab(FakeMachine()).bench
+
+    monkeypatch.setattr(lab, "find_modules", find_modules)
+    monkeypatch.setattr(lab, "make_bench", make_bench)
+    monkeypatch.setattr(lab, "host_library", lambda kernel: tmp_path)
+    monkeypatch.setattr(lab, "hold", lambda kernel: nullcontext())
+    kernel = fake_lab(FakeMachine()).bench.kernel
+    with Lab.on(kernel, modules=["a.ko", Path("b.ko")], sources="kernel"):
+        pass
+    with Lab.on(kernel, modules="a.ko"):
+        pass
+    assert given == [Path("a.ko"), Path("b.ko"), Path("kernel"), Path("a.ko"), None]
+
+
+def test_a_lab_that_has_ended_says_so(study: Path, tmp_path: Path) -> None:
+    ended = fake_lab(FakeMachine())
+    ended.run(study, tmp_path / "results")
+    ended.stop()
+    with pytest.raises(UserError, match="the lab has ended"):
+        ended.run(study, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+KEY = "iosched.bfq.slice_idle"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_key_of_one_scheduler_is_a_column_of_each_table(
+    study: Path, tmp_path: Path, fails: bool
+) -> None:
+    study.write_text(
+        STUDY[: STUDY.index("[matrix]")]
+        + f'[matrix]\nscheduler = ["none", "bfq"]\n"{KEY}" = [0, 8]\n'
+    )
+
+    def fail(text: str) -> None:
+        if fails:
+            raise RunError("no guest runs here")
+
+    with nullcontext() if not fails else pytest.raises(RunError):
+        fake_lab(FakeMachine(before=fail)).run(study, tmp_path / "results")
+    results = isoblk.load(tmp_path / "results")
+    for table in (results.runs, results.tenants, results.series, results.latency):
+        assert table.columns[:3] == ["scheduler", KEY, "repeat"]
+    assert results.runs[KEY].to_list() == [None, None, 0, 0, 8, 8]
+    assert results.series[KEY].to_list() == ([] if fails else [None] * 4 + [0] * 4 + [8] * 4)

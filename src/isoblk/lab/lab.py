@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A lab: a kernel, the machine that boots it, and the modules that its guests load."""
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from isoblk.campaign.execute import Bench, Submit, here, make_bench
@@ -24,7 +25,9 @@ from isoblk.machine.uml import Uml
 from isoblk.plan.plan import check_programs, check_queues
 from isoblk.result.store import ResultSet, Run
 from isoblk.result.study import StudyRecord
-from isoblk.run.tier import ICOUNT, QEMU, SMP, UML, Tier
+from isoblk.run.field import within
+from isoblk.run.limits import Range
+from isoblk.run.tier import ICOUNT, ICOUNT_CPUS_MAX, QEMU, SMP, UML, Tier
 from isoblk.study.expand import expand
 from isoblk.study.load import load_study
 from isoblk.study.model import Expansion
@@ -45,11 +48,13 @@ class Lab:
         bench: kernel, modules and machine of the runs.
         foreign: modules of schedulers that a study defines, by name.
         executor: its threads make the runs, one each.
+        ended: set once no more runs can be made.
     """
 
     bench: Bench
     foreign: Mapping[str, Path]
     executor: Executor
+    ended: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
     @contextmanager
@@ -62,8 +67,8 @@ class Lab:
         cpus: int | None = None,
         jobs: int = 1,
         time_limit_s: float = TIME_LIMIT_S,
-        modules: Sequence[Path] = (),
-        sources: Path | None = None,
+        modules: Sequence[str | Path] = (),
+        sources: str | Path | None = None,
         progress: Progress | None = None,
     ) -> Iterator["Lab"]:
         """Open a lab on a kernel that is ready (`isoblk kernel build`).
@@ -80,12 +85,17 @@ class Lab:
             progress: listener for builds of modules.
 
         Raises:
-            UserError: no such kernel or machine is ready, or a module is not one.
+            UserError: no such kernel or machine is ready, a module is not one, or a number is out
+                of range.
             RunError: a module does not build.
         """
         if machine not in TIERS:
             raise UserError(f"no machine {machine!r}", next=f"choose one of {', '.join(TIERS)}")
         tier = TIERS[machine]
+        if cpus is not None:
+            if tier.name != ICOUNT.name:
+                raise UserError(f"cpus is not for machine {machine!r}", next="remove it")
+            within(("cpus",), cpus, Range(1, ICOUNT_CPUS_MAX))
         kernel = kernel_for(tier, version, debug=debug)
         with cls.on(
             kernel,
@@ -107,15 +117,20 @@ class Lab:
         *,
         jobs: int = 1,
         time_limit_s: float = TIME_LIMIT_S,
-        modules: Sequence[Path] = (),
-        sources: Path | None = None,
+        modules: Sequence[str | Path] = (),
+        sources: str | Path | None = None,
         progress: Progress | None = None,
     ) -> Iterator["Lab"]:
         """Open a lab on this kernel; the arguments and errors of open()."""
+        for name, number in (("jobs", jobs), ("time_limit_s", time_limit_s)):
+            if number < 1:
+                raise UserError(f"{name}: {number} is out of range", next="allowed: 1 and more")
+        named = [modules] if isinstance(modules, str | Path) else modules
         with hold(kernel):
             machine = _machine(kernel, tier, time_limit_s)
-            foreign = find_modules(kernel, modules, progress) if modules else {}
-            bench = make_bench(machine, kernel, foreign, sources, progress)
+            foreign = find_modules(kernel, [Path(one) for one in named], progress) if named else {}
+            kernel_dir = None if sources is None else Path(sources)
+            bench = make_bench(machine, kernel, foreign, kernel_dir, progress)
             lab = cls(bench, foreign, ThreadPoolExecutor(jobs))
             try:
                 yield lab
@@ -124,6 +139,7 @@ class Lab:
 
     def stop(self) -> None:
         """End all guests; no more can be started."""
+        self.ended.set()
         self.bench.machine.stop()
         self.executor.shutdown(cancel_futures=True)
 
@@ -154,7 +170,7 @@ class Lab:
             on_end: called with the index of each run that ended, and the run, None if it failed.
 
         Raises:
-            UserError: the study is wrong, or the results cannot be written.
+            UserError: the study is wrong, the results cannot be written, or the lab has ended.
             RunError: runs failed or are invalid. The others are kept: load() reads them.
         """
         file, results = choose(Path(study)).path, Path(results)
@@ -182,6 +198,8 @@ class Lab:
         on_end: Callable[[int, Run | None], None] = lambda index, run: None,
     ) -> StudyRecord:
         """Make the runs of a checked study; arguments, result and errors of run_study()."""
+        if self.ended.is_set():
+            raise UserError("the lab has ended", next="run studies inside the block of the lab")
         return run_study(
             with_modules(expansion, self.foreign)[0],
             source,

@@ -22,6 +22,7 @@ from isoblk.result.store import LATENCY_SCHEMA, SERIES_SCHEMA, Run, read_results
 _OF_RUN = tuple(one.name for one in METRICS.values() if one.of_run)
 _OF_TENANT = tuple(one.base for one in METRICS.values() if one.of_tenant)
 _REPEAT = "repeat"
+_Types = dict[str, type[pl.DataType]]
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,14 @@ class Results:
     def runs(self) -> pl.DataFrame:
         """A row for each run of the matrix: status, run id, seed, and the metrics of the run; null
         where the run has no such metric."""
-        return self._table(self._run_rows(), _OF_RUN)
+        about: _Types = {"status": pl.String, "id": pl.String, "seed": pl.Int64}
+        return self._table(self._run_rows(), about, _OF_RUN)
 
     @cached_property
     def tenants(self) -> pl.DataFrame:
         """A row for each tenant of each valid run: cgroup, weight, ideal, and its metrics."""
-        return self._table(self._tenant_rows(), ("ideal", *_OF_TENANT))
+        about: _Types = {"tenant": pl.String, "cgroup": pl.String, "weight": pl.Int64}
+        return self._table(self._tenant_rows(), about, ("ideal", *_OF_TENANT))
 
     @cached_property
     def series(self) -> pl.DataFrame:
@@ -55,18 +58,33 @@ class Results:
         """Buckets of the latency of each tenant: how many requests took at most upper_ns."""
         return self._joined(lambda run: tables.load(run).latency, LATENCY_SCHEMA)
 
-    def _table(self, rows: Iterator[dict[str, Any]], figures: Sequence[str]) -> pl.DataFrame:
-        table = pl.DataFrame(
-            list(rows),
-            schema_overrides=dict.fromkeys(figures, pl.Float64),
-            infer_schema_length=None,
-        )
-        return table.with_columns(_typed(table[key]) for key in self.analysis.keys if key in table)
+    def _table(
+        self,
+        rows: Iterator[dict[str, Any]],
+        about: _Types,
+        figures: Sequence[str],
+    ) -> pl.DataFrame:
+        schema = self._place_schema | about | dict.fromkeys(figures, pl.Float64)
+        return self._with_numbers(pl.DataFrame(list(rows), schema=schema))
+
+    @property
+    def _place_schema(self) -> _Types:
+        """Types of the columns with which each table begins."""
+        return {**dict.fromkeys(self.analysis.keys, pl.String), _REPEAT: pl.Int64}
+
+    def _place(self, view: RunView) -> dict[str, str | int | None]:
+        """Return the run's values of these columns. A key that concerns another scheduler has
+        none."""
+        point = view.planned.spec.point
+        return {**{key: point.get(key) for key in self.analysis.keys}, _REPEAT: view.spec.repeat}
+
+    def _with_numbers(self, table: pl.DataFrame) -> pl.DataFrame:
+        return table.with_columns(_typed(table[key]) for key in self.analysis.keys)
 
     def _run_rows(self) -> Iterator[dict[str, Any]]:
         for view in self.analysis.views:
             yield {
-                **_place(view),
+                **self._place(view),
                 "status": view.status,
                 "id": view.run.record.id if view.run else None,
                 "seed": view.spec.seed,
@@ -82,7 +100,7 @@ class Results:
             for tenant in view.spec.tenants:
                 own = view.metrics.by_name[tenant.name]
                 yield {
-                    **_place(view),
+                    **self._place(view),
                     "tenant": tenant.name,
                     "cgroup": tenant.cgroup,
                     "weight": tenant.weight,
@@ -98,19 +116,16 @@ class Results:
 
     def _joined(self, read: Callable[[Run], pl.DataFrame], schema: pl.Schema) -> pl.DataFrame:
         """Return the tables of all valid runs below each other, with keys and repeat before."""
+        place = self._place_schema
         found = [
             read(view.run).select(
-                *(pl.lit(value).alias(key) for key, value in view.planned.spec.point.items()),
-                pl.lit(view.spec.repeat, pl.Int64).alias(_REPEAT),
+                *(pl.lit(value, place[key]).alias(key) for key, value in self._place(view).items()),
                 pl.all(),
             )
             for view in self._valid()
             if view.run
         ]
-        if not found:
-            return pl.DataFrame(schema=schema)
-        table = pl.concat(found)
-        return table.with_columns(_typed(table[key]) for key in self.analysis.keys)
+        return self._with_numbers(pl.concat(found or [pl.DataFrame(schema={**place, **schema})]))
 
 
 def load(results: str | Path) -> Results:
@@ -120,10 +135,6 @@ def load(results: str | Path) -> Results:
         UserError: it is not a result directory, or is damaged.
     """
     return Results(analyse(read_results(Path(results))))
-
-
-def _place(view: RunView) -> dict[str, Any]:
-    return {**view.planned.spec.point, _REPEAT: view.spec.repeat}
 
 
 def _typed(column: pl.Series) -> pl.Series:
