@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The lab as a library: a study is run, its results are tables, and errors are isoblk's."""
 
+import threading
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import isoblk
 from isoblk.campaign.execute import Bench
 from isoblk.errors import RunError, UserError
 from isoblk.lab import Lab, lab
+from isoblk.machine import StoppedError
 from tests.unit.fakes import IOS, FakeMachine, fake_lab
 
 STUDY = """
@@ -177,3 +180,14 @@ def test_a_key_of_one_scheduler_is_a_column_of_each_table(
         assert table.columns[:3] == ["scheduler", KEY, "repeat"]
     assert results.runs[KEY].to_list() == [None, None, 0, 0, 8, 8]
     assert results.series[KEY].to_list() == ([] if fails else [None] * 4 + [0] * 4 + [8] * 4)
+
+
+def test_a_study_whose_lab_ends_is_stopped(study: Path, tmp_path: Path) -> None:
+    def end(text: str) -> None:
+        threading.Thread(target=ending.stop).start()
+        assert ending.ended.wait(10)
+        time.sleep(0.05)  # until the queued runs are cancelled
+
+    ending = fake_lab(FakeMachine(before=end))
+    with pytest.raises(StoppedError, match="the lab ended during the study"):
+        ending.run(study, tmp_path / "results")

@@ -3,7 +3,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from isoblk.errors import RunError, UserError
 from isoblk.kernel import DEFAULT_VERSION, Kernel, Progress, find, hold, host_library, stock
 from isoblk.kernel.others import find_modules
 from isoblk.lab.tables import Results, load
-from isoblk.machine import Machine
+from isoblk.machine import Machine, StoppedError
 from isoblk.machine.icount import Icount
 from isoblk.machine.qemu import Qemu
 from isoblk.machine.smp import Smp
@@ -200,15 +200,20 @@ class Lab:
         """Make the runs of a checked study; arguments, result and errors of run_study()."""
         if self.ended.is_set():
             raise UserError("the lab has ended", next="run studies inside the block of the lab")
-        return run_study(
-            with_modules(expansion, self.foreign)[0],
-            source,
-            self.bench,
-            results.absolute(),
-            self.submit(results),
-            on_end,
-            self.prepare,
-        )
+        try:
+            return run_study(
+                with_modules(expansion, self.foreign)[0],
+                source,
+                self.bench,
+                results.absolute(),
+                self.submit(results),
+                on_end,
+                self.prepare,
+            )
+        except (CancelledError, RuntimeError):  # the latter: the executor accepts no more
+            if not self.ended.is_set():
+                raise
+            raise StoppedError("the lab ended during the study", where=str(results)) from None
 
 
 def kernel_for(tier: Tier, version: str = DEFAULT_VERSION, *, debug: bool = False) -> Kernel:
