@@ -2,6 +2,7 @@
 """A wrong study gives a line for each mistake: file, line, field, cause, allowed values."""
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,13 @@ def wrong(text: str, name: str = "x.toml") -> str:
     assert "\n" not in line
     assert caught.value.exit_status == 2
     return line
+
+
+def all_wrong(text: str) -> list[str]:
+    """Return LINE: FIELD of each mistake."""
+    with pytest.raises(UserError) as caught:
+        parse_study(text, "x")
+    return [":".join(line.split(":")[1:3]) for line in caught.value.lines]
 
 
 def edited(old: str, new: str) -> str:
@@ -216,7 +224,7 @@ def test_a_wrong_value_is_named_with_its_place(old: str, new: str, facts: list[s
         ('[queue]\nscheduler = "none"', ["x.toml:15: queue.scheduler", "field 'scheduler'"]),
         ('[queue]\n"a/b" = 1', ["x.toml:15: queue.a/b: is not the name of a file"]),
         ('[queue]\nx = "a\\nb"', ["x.toml:15: queue.x", "U+000A, which is not printed"]),
-        ("[queue]\nx = 1.5", ["x.toml:14: queue: expected", "got a number"]),
+        ("[queue]\nx = 1.5", ["x.toml:15: queue.x: expected", "got a number"]),
         ("[iosched.none]\nx = 1", ["x.toml:14: iosched.none: has no tunables", "bfq"]),
         ("[io_cost.qos]\nrpt = 1", ["x.toml:15: io_cost.qos.rpt: unknown", "'rpct'"]),
         ("[io_cost.qos]\nrpct = 101", ["x.toml:15: io_cost.qos.rpct: 101 is out", "0..100"]),
@@ -283,7 +291,7 @@ def test_a_wrong_value_is_named_with_its_place(old: str, new: str, facts: list[s
         ('[matrix]\n"tenant.a.weight" = [[1, 2]]', ["x.toml:15: matrix.tenant.a.weight: 1/2"]),
         (
             '[matrix]\n"tenant.a.weight" = [["1"]]',
-            ["x.toml:14: matrix: expected a whole number, got text"],
+            ["x.toml:15: matrix.tenant.a.weight[0][0]: expected a whole number, got text"],
         ),
         ('[matrix]\n"tenant.*.rw" = ["up"]', ["x.toml:15: matrix.tenant.*.rw: 'up'"]),
         (
@@ -325,7 +333,10 @@ def test_a_wrong_table_is_named_with_its_place(more: str, facts: list[str]) -> N
         ('metric = "jane"', ["x.toml:17: claim[0].metric: unknown metric 'jane'", "'jain'"]),
         ('metric = "share"', ["metric 'share' needs a tenant, as in share.NAME"]),
         ('metric = "share.c"', ["no tenant is called 'c'; allowed: a, b"]),
-        ('metric = "jain"\nwhere = { shed = 1 }', ["x.toml:18: claim[0].where.shed", "scheduler"]),
+        (
+            'metric = "jain"\nwhere = { shed = 1 }',
+            ["x.toml:18: claim[0].where.shed", "scheduler"],
+        ),
         (
             'metric = "jain"\nwhere = { scheduler = "none" }',
             ["x.toml:18: claim[0].where.scheduler: the matrix has no none", "allowed: bfq"],
@@ -334,7 +345,10 @@ def test_a_wrong_table_is_named_with_its_place(more: str, facts: list[str]) -> N
             'metric = "jain"\nthan = { scheduler = "none" }',
             ["x.toml:18: claim[0].than.scheduler: the matrix has no none", "allowed: bfq"],
         ),
-        ('metric = "jain"\nthan.shed = 1', ["x.toml:18: claim[0].than.shed: not a matrix key"]),
+        (
+            'metric = "jain"\nthan.shed = 1',
+            ["x.toml:18: claim[0].than.shed: not a matrix key"],
+        ),
         (
             'metric = "total_vs_best"',
             ["x.toml:17: claim[0].metric: total_vs_best compares with kyber too", "kyber"],
@@ -345,7 +359,10 @@ def test_a_wrong_table_is_named_with_its_place(more: str, facts: list[str]) -> N
         ),
         ('metric = "weight_ratio_error"\namong = ["a"]', ["a single tenant has no ratio"]),
         ('metric = "jain"\namong = ["a", "b"]', ["has no meaning with jain"]),
-        ('metric = "jain"\ntolerance = 0.1', ["x.toml:18: claim[0].tolerance: has no meaning"]),
+        (
+            'metric = "jain"\ntolerance = 0.1',
+            ["x.toml:18: claim[0].tolerance: has no meaning"],
+        ),
     ],
 )
 def test_a_wrong_claim_is_named_with_its_place(claim: str, facts: list[str]) -> None:
@@ -585,3 +602,115 @@ def test_of_very_many_mistakes_the_first_are_named_and_the_rest_counted() -> Non
     assert found[0] == "x.toml:16 tenant[2].iodpth"
     assert found[-1] == "x.toml 10 more errors; correct these first"
     assert len(found) == 21
+
+
+CLAIM = """\
+[[claim]]
+text = "t"
+source = "s"
+metric = "share.a"
+op = ">"
+value = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # Mistakes of the same kind, and of one claim.
+        (
+            GOOD.replace("weight = 100", "weight = 0") + "weight = 2000\n",
+            ["10: tenant[0].weight", "14: tenant[1].weight"],
+        ),
+        (
+            GOOD + '[[event]]\nat = "9s"\ntenant = "c"\nweight = 5\n'
+            '[[event]]\nat = 0\ntenant = "d"\nweight = 5\n',
+            ["15: event[0].at", "16: event[0].tenant", "20: event[1].tenant"],
+        ),
+        (
+            GOOD + "[queue]\nnr_requests = -1\n[iosched.bfq]\nslice_idle = -1\n"
+            "back_seek_max = -1\n",
+            ["15: queue.nr_requests", "17: iosched.bfq.slice_idle",
+             "18: iosched.bfq.back_seek_max"],
+        ),
+        (
+            GOOD + "[matrix]\nqueues = [1]\ncashe = [1]\n",
+            ["15: matrix.queues", "16: matrix.cashe"],
+        ),
+        (
+            GOOD + '[matrix]\n"workload.bs" = []\n"workload.rw" = ["read", "read"]\n',
+            ["15: matrix.workload.bs", "16: matrix.workload.rw"],
+        ),
+        (
+            GOOD + CLAIM + 'tolerance = 1\nwhere = { x = 1 }\n',
+            ["20: claim[0].tolerance", "21: claim[0].where.x"],
+        ),
+        (
+            GOOD.replace('"s"', '"a b"').replace("runtime = 1", "repeats = 0"),
+            ["1: name", "5: run.repeats"],
+        ),
+        # A table's own key; the entries beside it are checked as well.
+        (
+            GOOD + '[matrix]\n"workload.bs" = "4k"\n"workload.rw" = 3\n',
+            ["15: matrix.workload.bs", "16: matrix.workload.rw"],
+        ),
+        (
+            GOOD + '[iosched.bfq]\nslice_idle = [1]\n[iosched.kyber]\nx = 1.5\n',
+            ["15: iosched.bfq.slice_idle", "17: iosched.kyber.x"],
+        ),
+        (
+            GOOD + '[schedulers.mine]\nnosuch = 1\n',
+            ["15: schedulers.mine.nosuch"],
+        ),
+        (
+            GOOD + '"b`c" = 1\n"d\'e" = 1\nx = 1\n',
+            ["14: tenant[1].b`c", "15: tenant[1].d'e", "16: tenant[1].x"],
+        ),
+        # A missing field, unless it is there, misspelt.
+        (
+            GOOD + CLAIM.replace("metric", "metrik").replace('text = "t"', "unlike = 1"),
+            ["14: claim[0].text", "15: claim[0].unlike", "17: claim[0].metrik"],
+        ),
+        # Claims on what is wrong in the matrix.
+        (
+            GOOD + '[matrix]\nschedulerr = ["none", "bfq"]\n'
+            + CLAIM + 'where = { scheduler = "none" }\n',
+            ["15: matrix.schedulerr"],
+        ),
+        (
+            GOOD + '[matrix]\nscheduler = ["none", "bfk"]\n'
+            + CLAIM.replace("share.a", "total_vs_best") + 'where = { scheduler = "bfq" }\n',
+            ["15: matrix.scheduler"],
+        ),
+        (
+            GOOD + '[matrix]\n"tenant.*.latency_target" = ["1ms"]\n'
+            + CLAIM + 'where = { "tenant.*.latency_target" = "1ms" }\n',
+            ["15: matrix.tenant.*.latency_target"],
+        ),
+        (
+            GOOD + '[matrix]\n"workload.iodep" = [1]\n'
+            + '[compare]\ntitle = "t"\nx = "workload.iodepth"\nsource = "s"\n'
+            + 'metric = "total_iops"\nseries = []\n',
+            ["15: matrix.workload.iodep"],
+        ),
+    ],
+)  # fmt: skip
+def test_each_mistake_is_named_once(text: str, found: list[str]) -> None:
+    assert all_wrong(text) == found
+
+
+def test_a_verified_region_is_the_second_mistake_of_its_tenant() -> None:
+    text = GOOD.replace('rw = "randrw"', 'rw = "write"\ncount = 2\nverify = true')
+    assert "does not store" in wrong(text)
+
+
+def test_a_study_with_very_many_mistakes_is_refused_soon() -> None:
+    began = time.monotonic()
+    lines = wrong(GOOD + "".join(f"z{number} = 1\n" for number in range(3000))).splitlines()
+    assert lines == [lines[0]]
+    tenants = "".join(f'[[tenant]]\nname = "t{n}"\nbs = "4q"\n' for n in range(30))
+    seeds = f'[matrix]\n"run.seed" = {list(range(500))}\n'
+    with pytest.raises(UserError) as caught:
+        parse_study(GOOD + tenants + seeds, "x")
+    assert "10 more errors" in caught.value.lines[-1]
+    assert time.monotonic() - began < 10

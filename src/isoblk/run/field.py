@@ -11,6 +11,9 @@ from isoblk.run.limits import Range
 Field = tuple[str | int, ...]
 """A place in a study: ("tenant", 0, "iodepth") is the first tenant's iodepth."""
 
+ERRORS_MAX = 100
+"""Errors of a document after which no more are looked for."""
+
 _FEW = 12  # names that fit one line
 
 
@@ -53,6 +56,16 @@ class FieldErrors:
     def add(self, error: FieldError) -> None:
         """Keep an error, unless it is there already."""
         self._found.setdefault((error.field, error.cause), error)
+
+    def add_all(self, errors: Iterable[FieldError]) -> None:
+        """Keep several errors."""
+        for error in errors:
+            self.add(error)
+
+    @property
+    def full(self) -> bool:
+        """Return whether there are so many that looking for more is not worth its time."""
+        return len(self) >= ERRORS_MAX
 
     def inside(self, field: Field) -> bool:
         """Return whether an error is at the field or inside it."""

@@ -7,20 +7,21 @@ import threading
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, Union
 
 import msgspec
 
-from isoblk.run.field import Field, FieldError, FieldErrors, dotted, suggest
+from isoblk.run.field import Field, FieldError, FieldErrors, dotted, nearest, suggest
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 _MISSING = "missing"
+_UNKNOWN = "unknown field"
 _BUILDING = threading.Lock()
 _MESSAGE = re.compile(r"(?P<cause>.*?)(?: - at `\$?(?P<path>[^`]*)`)?", re.DOTALL)
 _PATH_PART = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+|\.\.\.)\]")
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<got>[^`]*)`")
-_QUOTED = re.compile(r"[`'](?P<word>[^`']*)[`']")
+_QUOTED = re.compile(r"[`'](?P<word>.*)[`']", re.DOTALL)
 _WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -40,7 +41,7 @@ def convert(document: Mapping[str, Any], kind: type[StructT]) -> StructT:
     try:
         return build(document, kind)
     except msgspec.ValidationError as error:
-        raise _explain(str(error), kind) from None
+        raise _explain(str(error), kind, document) from None
 
 
 def convert_all(document: Mapping[str, Any], kind: type[StructT]) -> StructT | FieldErrors:
@@ -52,13 +53,23 @@ def convert_all(document: Mapping[str, Any], kind: type[StructT]) -> StructT | F
         try:
             found = convert(rest, kind)
         except FieldError as error:
-            # What is missing where something was left out is no second mistake.
-            if not errors.inside(error.field[:-1] if error.cause == _MISSING else error.field):
+            if not (errors.inside(error.field) or _is_misspelt(error, errors)):
                 errors.add(error)
-            if not _leave_out(rest, error.field):
+            if errors.full or not _leave_out(rest, error.field):
                 return errors
         else:
             return errors or found
+
+
+def _is_misspelt(error: FieldError, errors: FieldErrors) -> bool:
+    """Return whether a missing field is there under a similar name, which is the mistake."""
+    table, name = error.field[:-1], error.field[-1]
+    return error.cause == _MISSING and any(
+        one.cause == _UNKNOWN
+        and one.field[:-1] == table
+        and nearest(str(one.field[-1]), [str(name)])
+        for one in errors
+    )
 
 
 def _leave_out(document: dict[str, Any], field: Field) -> bool:
@@ -129,15 +140,15 @@ def decode(data: bytes, kind: type[StructT]) -> StructT:
         return msgspec.json.decode(data, type=kind)
 
 
-def _explain(message: str, kind: type[msgspec.Struct]) -> FieldError:
+def _explain(message: str, kind: type[msgspec.Struct], document: Mapping[str, Any]) -> FieldError:
     match = _MESSAGE.fullmatch(message)
     assert match is not None  # the pattern matches any text
-    cause, field = match["cause"], _field(match["path"] or "")
+    cause, field = match["cause"], _field(match["path"] or "", kind, document)
     quoted = _QUOTED.search(cause)
     word = quoted["word"] if quoted else ""
     if cause.startswith("Object contains unknown field"):
         return FieldError(
-            (*field, word), "unknown field", next=suggest(word, _field_names(_type_at(kind, field)))
+            (*field, word), _UNKNOWN, next=suggest(word, _field_names(_type_at(kind, field)))
         )
     if cause.startswith("Object missing required field"):
         return FieldError((*field, word), _MISSING)
@@ -162,28 +173,54 @@ def _sorted(words: list[str]) -> list[str]:
     return [word for word in words if not (word == "int" and "float" in words)]
 
 
-def _field(path: str) -> Field:
-    """Convert msgspec's path to a field, up to the first [...], which stands for a table's key."""
+def _field(path: str, kind: type[msgspec.Struct], document: Mapping[str, Any]) -> Field:
+    """Convert msgspec's path to a field. Its [...] stands for a key of a table: the first whose
+    value is wrong."""
     field: Field = ()
+    at: Any = document
     for part in _PATH_PART.finditer(path):
         if part["index"] == "...":
-            break
-        field = (*field, part["name"] or int(part["index"]))
+            wanted = _type_at(kind, (*field, ""))
+            key: str | int | None = next((k for k in at if not _is_a(at[k], wanted)), None)
+            if key is None:
+                break
+        else:
+            key = part["name"] or int(part["index"])
+        field, at = (*field, key), at[key]
     return field
+
+
+def _is_a(value: object, annotation: object) -> bool:
+    try:
+        with _BUILDING:
+            msgspec.convert(value, annotation)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _type_at(kind: type[msgspec.Struct], field: Field) -> object:
     """Return the annotation of the field; for an optional table or list, that of its value."""
     at: object = kind
     for part in field:
+        table = next((one for one in _kinds(at) if typing.get_origin(one) is dict), None)
         if isinstance(part, int):
             at = typing.get_args(at)[0]
+        elif table is not None:
+            at = typing.get_args(table)[1]
         else:
             at = typing.get_type_hints(at)[part] if isinstance(at, type) else at
-        given = [arg for arg in typing.get_args(at) if arg is not types.NoneType]
-        if isinstance(at, types.UnionType) and len(given) == 1:
+        given = _kinds(at)
+        if len(given) == 1:
             at = given[0]
     return at
+
+
+def _kinds(annotation: object) -> list[object]:
+    """Return the types of a union but for None; of another annotation itself."""
+    if not isinstance(annotation, types.UnionType) and typing.get_origin(annotation) is not Union:
+        return [annotation]
+    return [arg for arg in typing.get_args(annotation) if arg is not types.NoneType]
 
 
 def _field_names(struct: object) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from msgspec import UNSET
@@ -14,7 +14,7 @@ from isoblk.metrics.registry import NAMES, places, split_metric
 from isoblk.metrics.shares import RATIO
 from isoblk.programs.registry import program_of
 from isoblk.run import limits
-from isoblk.run.field import Field, FieldError, FieldErrors, suggest, within
+from isoblk.run.field import Field, FieldError, FieldErrors, nearest, suggest, within
 from isoblk.run.limits import Range
 from isoblk.run.load import LOAD_OPTIONS
 from isoblk.run.spec import (
@@ -55,9 +55,12 @@ from isoblk.study.point import (
     scheduler_kind,
     scheduler_of,
     slots,
+    targets,
 )
 from isoblk.study.text import Source
 
+# Wrong points after the last new mistake: all later ones probably repeat the same.
+_REPEATS_MAX = 50
 # Characters of the name of a cgroup outside the study.
 _CGROUP_NAME = re.compile(r"[A-Za-z0-9_.:@+=,-]+")
 
@@ -79,38 +82,52 @@ def check_study(study: Study, source: Source | None = None) -> None:
 
 def _find_errors(study: Study) -> FieldErrors:
     errors = FieldErrors()
-    for check in (scheduler_kind, refuse_unknown_cache, _check_matrix, _check_tenant_names):
+    for check in (scheduler_kind, refuse_unknown_cache, _check_tenant_names):
         with errors.kept():
             check(study)
+    errors.add_all(_check_matrix(study))
     if errors:
         # There are no points to look at.
         return errors
-    for check in (_check_targets, _check_run_table):
+    for check in (_check_targets, _check_name, _check_repeats, _check_group_paths):
         with errors.kept():
             check(study)
+    for key in study.matrix:
+        with errors.kept():
+            targets(study, key)
     matched: list[list[list[str]]] = [[] for _ in study.claim]  # tenants' names, by run
     with errors.kept():
         named: set[tuple[Field, str]] = set()
+        repeated = 0
         for number, point in enumerate(points(study)):
-            found = _find_errors_at(point)
+            found, before = _find_errors_at(point), len(errors)
             for error in found:
                 key = _overriding(error.field, point)
                 # The same field is wrong at other points as well.
                 if (place := (error.field, point.labels.get(key, ""))) not in named:
                     named.add(place)
                     errors.add(_in_point(error, point, number, key))
+            repeated = 0 if len(errors) > before else repeated + bool(found)
+            if errors.full or repeated > _REPEATS_MAX:
+                break
             with FieldErrors().kept():  # they are in `found`
                 names = [slot.name for slot in slots(point.study)]
                 for claim, runs in zip(study.claim, matched, strict=True):
                     where = {key: label(value) for key, value in claim.where.items()}
                     if where.items() <= point.labels.items():
                         runs.append(names)
+    # A claim on what is wrong in the matrix is no second mistake.
+    wrong = {str(one.field[1]) for one in errors if one.field[0] == "matrix" and one.field[1:]}
     for index, runs in enumerate(matched):
         with errors.kept():
-            _check_claim(study, index, runs)
+            _check_claim_runs(study, index, wrong)
+        with errors.kept():
+            _check_claim_metric(study, index, runs, wrong)
+        with errors.kept():
+            _check_claim_value(study, index)
     if study.compare is not None:
         with errors.kept():
-            _check_compare(study, study.compare)
+            _check_compare(study, study.compare, wrong)
     return errors
 
 
@@ -119,15 +136,15 @@ def _find_errors_at(point: Point) -> FieldErrors:
     spec = _build_or_find_errors(point, errors)
     if spec is None or errors:
         return errors
-    for check in _CHECKS:
-        with errors.kept():
-            check(study, spec)
     loads = {
         slot.entry: tenant.workload for slot, tenant in zip(slots(study), spec.tenants, strict=True)
     }
     for entry, load in loads.items():
         with errors.kept():
             check_load(study, entry, spec, load)
+    for check in _CHECKS:
+        with errors.kept():
+            errors.add_all(check(study, spec) or ())
     return errors
 
 
@@ -142,7 +159,7 @@ def _build_or_find_errors(point: Point, errors: FieldErrors) -> RunSpec | None:
                 return None
             errors.add(error)
             study = without(point.study, error.field)
-            if study is None:
+            if study is None or errors.full:
                 return None
             point = replace(point, study=study)
 
@@ -167,28 +184,27 @@ def _in_point(error: FieldError, point: Point, number: int, key: str) -> FieldEr
 # ---- the study as a whole ------------------------------------------------------------
 
 
-def _check_matrix(study: Study) -> None:
+def _check_matrix(study: Study) -> Iterator[FieldError]:
     for key, values in study.matrix.items():
         field = ("matrix", key)
         if not values:
-            raise FieldError(field, "the list is empty", next="give it a value, or remove it")
+            yield FieldError(field, "the list is empty", next="give it a value, or remove it")
         labels = [label(value) for value in values]
-        for text in labels:
-            if labels.count(text) > 1:
-                raise FieldError(field, f"{text} is there twice", next="keep one of them")
+        if twice := next((text for text in labels if labels.count(text) > 1), None):
+            yield FieldError(field, f"{twice} is there twice", next="keep one of them")
         about = scheduler_of(key)
         if about and about not in study.matrix.get(SCHEDULER, [study.scheduler]):
-            raise FieldError(field, f"no run is under {about}", next=f"add {about} to scheduler")
+            yield FieldError(field, f"no run is under {about}", next=f"add {about} to scheduler")
         name = key.removeprefix("workload.")
         if name != key and name in LOAD_OPTIONS and _unused(study, name):
-            raise FieldError(
+            yield FieldError(
                 field,
                 f"every tenant sets its own {name}",
                 next=f'use "tenant.*.{name}", or remove {name} from the tenants',
             )
     shares = study.run.repeats * math.prod(len(values) for values in study.matrix.values())
     if shares > limits.SHARES_MAX:
-        raise FieldError(("matrix",), f"{shares} runs", next=f"allowed: up to {limits.SHARES_MAX}")
+        yield FieldError(("matrix",), f"{shares} runs", next=f"allowed: up to {limits.SHARES_MAX}")
 
 
 def _check_targets(study: Study) -> None:
@@ -224,19 +240,35 @@ def _check_tenant_names(study: Study) -> None:
     _unique(("tenant",), "name", [entry.name for entry in study.tenant])
 
 
-def _check_run_table(study: Study) -> None:
+def _check_name(study: Study) -> None:
     _name(("name",), study.name, "a study's name")
+
+
+def _check_repeats(study: Study) -> None:
     within(("run", "repeats"), study.run.repeats, limits.REPEATS)
+
+
+def _check_group_paths(study: Study) -> None:
     _unique(("group",), "path", [entry.path for entry in study.group])
 
 
-def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> None:
-    """Check a claim. runs: tenants' names of each run that matches it."""
+def _check_claim_runs(study: Study, index: int, wrong: Collection[str]) -> None:
+    """Check which runs a claim concerns. wrong: matrix keys that are an error."""
     claim, field = study.claim[index], ("claim", index)
-    _check_at_points(study, (*field, "where"), claim.where)
-    _check_at_points(study, (*field, "than"), claim.than)
-    _check_schedulers(study, field, claim)
-    if claim.metric == "total_vs_best" and "kyber" not in study.matrix.get(SCHEDULER, []):
+    _check_at_points(study, (*field, "where"), claim.where, wrong)
+    _check_at_points(study, (*field, "than"), claim.than, wrong)
+    if not wrong:
+        _check_schedulers(study, field, claim)
+
+
+def _check_claim_metric(
+    study: Study, index: int, runs: Sequence[Sequence[str]], wrong: Collection[str]
+) -> None:
+    """Check what a claim measures. runs: tenants' names of each run that matches it. wrong: matrix
+    keys that are an error."""
+    claim, field = study.claim[index], ("claim", index)
+    schedulers = study.matrix.get(SCHEDULER, [])
+    if claim.metric == "total_vs_best" and "kyber" not in schedulers and not wrong:
         raise FieldError(
             (*field, "metric"),
             "total_vs_best compares with kyber too, which is not in the matrix",
@@ -262,6 +294,10 @@ def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> Non
         )
     if len(claim.among) == 1:
         raise FieldError((*field, "among"), "a single tenant has no ratio", next="name two or more")
+
+
+def _check_claim_value(study: Study, index: int) -> None:
+    claim, field = study.claim[index], ("claim", index)
     if not math.isfinite(claim.value):
         raise FieldError((*field, "value"), f"{claim.value} is not a number to compare with")
     if not 0 <= claim.tolerance < math.inf:
@@ -289,7 +325,7 @@ def _check_schedulers(study: Study, field: Field, claim: ClaimEntry) -> None:
         if not any(applies(key, str(one)) for one in under):
             raise FieldError(
                 (*field, "where", key),
-                f"has no meaning under {label(claim.where[SCHEDULER])}",
+                f"has no meaning under {', '.join(str(one) for one in under)}",
                 next="remove it",
             )
     other = str(claim.than.get(SCHEDULER, ""))
@@ -326,8 +362,10 @@ def _check_why(claim: ClaimEntry, field: Field, names: Sequence[str]) -> None:
             )
 
 
-def _check_compare(study: Study, compare: CompareTable) -> None:
+def _check_compare(study: Study, compare: CompareTable, wrong: Collection[str]) -> None:
     if compare.x not in study.matrix:
+        if nearest(compare.x, wrong):
+            return
         raise FieldError(
             ("compare", "x"), "not a matrix key", next=suggest(compare.x, study.matrix)
         )
@@ -338,7 +376,7 @@ def _check_compare(study: Study, compare: CompareTable) -> None:
     wanted = len(study.matrix[compare.x])
     for index, series in enumerate(compare.series):
         field = ("compare", "series", index)
-        _check_at_points(study, (*field, "where"), series.where)
+        _check_at_points(study, (*field, "where"), series.where, wrong)
         if len(series.values) != wanted:
             raise FieldError(
                 (*field, "values"),
@@ -349,10 +387,15 @@ def _check_compare(study: Study, compare: CompareTable) -> None:
             raise FieldError((*field, "values"), "one is negative or not finite")
 
 
-def _check_at_points(study: Study, field: Field, at: dict[str, MatrixValue]) -> None:
-    """Check `where` or `than`: keys and values of the matrix."""
+def _check_at_points(
+    study: Study, field: Field, at: dict[str, MatrixValue], wrong: Collection[str]
+) -> None:
+    """Check `where` or `than`: keys and values of the matrix. wrong: matrix keys that are an
+    error."""
     keys = {SCHEDULER, *study.matrix}
     for key, value in at.items():
+        if key in wrong or (key not in study.matrix and nearest(key, wrong)):
+            continue
         if key not in keys:
             raise FieldError((*field, key), "not a matrix key", next=suggest(key, keys))
         known = [label(v) for v in study.matrix.get(key, [study.scheduler])]
@@ -581,7 +624,7 @@ def _check_inner(slot: Slot, scheduler: Scheduler) -> None:
         )
 
 
-def _check_weights(study: Study, spec: RunSpec) -> None:
+def _check_weights(study: Study, spec: RunSpec) -> Iterator[FieldError]:
     weights: list[tuple[Field, int]] = [
         (("tenant", slot.entry, "weight"), slot.weight) for slot in slots(study)
     ]
@@ -596,12 +639,12 @@ def _check_weights(study: Study, spec: RunSpec) -> None:
         who = "" if allowed == limits.WEIGHT else f" of {scheduler.name}"
         for field, weight in weights:
             if weight not in allowed:
-                raise FieldError(
+                yield FieldError(
                     field, f"{weight} is out of the range{who}", next=f"allowed: {allowed}"
                 )
 
 
-def _check_events(study: Study, spec: RunSpec) -> None:
+def _check_events(study: Study, spec: RunSpec) -> Iterator[FieldError]:
     names = {tenant.name for tenant in spec.tenants}
     end = spec.warmup_ns + spec.runtime_ns
     weights, devices = iter(spec.events), iter(spec.device_events)
@@ -615,19 +658,19 @@ def _check_events(study: Study, spec: RunSpec) -> None:
         else:
             event = next(devices) if entry.device else next(weights)
         if isinstance(event, Event) and event.tenant not in names:
-            raise FieldError(
+            yield FieldError(
                 (*field, "tenant"),
                 f"no tenant is called {event.tenant!r}",
                 next=suggest(event.tenant, names),
             )
         if event.at_ns >= end:
-            raise FieldError(
+            yield FieldError(
                 (*field, "at"),
                 f"{format_time(event.at_ns)} is after the end of the run",
                 next=f"allowed: 0 to less than {format_time(end)} (warm-up and runtime)",
             )
         if isinstance(event, Event) and kind_of(spec.scheduler).fixed_weights:
-            raise FieldError(
+            yield FieldError(
                 field,
                 f"{spec.scheduler.name} has no weights",
                 next=f"remove the event, or {spec.scheduler.name}",
@@ -684,9 +727,9 @@ def _check_scheduler(study: Study, spec: RunSpec) -> None:
         )
 
 
-def _check_tunables(study: Study, _spec: RunSpec) -> None:
+def _check_tunables(study: Study, _spec: RunSpec) -> Iterator[FieldError]:
     if SCHEDULER in study.queue:
-        raise FieldError(
+        yield FieldError(
             ("queue", SCHEDULER), "is not set here", next="use the study's field 'scheduler'"
         )
     tunables = {
@@ -696,31 +739,41 @@ def _check_tunables(study: Study, _spec: RunSpec) -> None:
     }
     for scheduler, own in study.iosched.items():
         if scheduler not in tunables:
-            raise FieldError(
+            yield FieldError(
                 ("iosched", scheduler), "has no tunables", next=suggest(scheduler, tunables)
             )
+            continue
         if scheduler in SCHEDULERS:
             SCHEDULERS[scheduler].check_tunables(own)
     tables: list[tuple[Field, dict[str, int | str], Mapping[str, Range]]] = [
         (("queue",), study.queue, limits.QUEUE_TUNABLES)
     ]
-    tables += [(("iosched", name), table, tunables[name]) for name, table in study.iosched.items()]
+    tables += [
+        (("iosched", name), table, tunables[name])
+        for name, table in study.iosched.items()
+        if name in tunables
+    ]
     for field, table, ranges in tables:
         for key, value in table.items():
             if not limits.TUNABLE_NAME.fullmatch(key):
-                raise FieldError((*field, key), "is not the name of a file below queue")
+                yield FieldError((*field, key), "is not the name of a file below queue")
+                continue
             if not limits.TUNABLE_VALUE.fullmatch(str(value)):
-                raise FieldError(
+                yield FieldError(
                     (*field, key),
                     f"{value!r} is not a value of a setting",
                     next="allowed: letters, digits, blanks and _.,:=/+-; a '-' in front of a digit",
                 )
+                continue
             number = _whole(value)
-            if number is not None:
-                within((*field, key), number, ranges.get(key, limits.TUNABLE))
+            allowed = ranges.get(key, limits.TUNABLE)
+            if number is not None and number not in allowed:
+                yield FieldError(
+                    (*field, key), f"{number} is out of range", next=f"allowed: {allowed}"
+                )
 
 
-_CHECKS = (
+_CHECKS: tuple[Callable[[Study, RunSpec], Iterable[FieldError] | None], ...] = (
     _check_times,
     check_stack,
     _check_tenants,

@@ -151,7 +151,7 @@ def points(study: Study) -> Iterator[Point]:
     Raises:
         FieldError: a matrix key names no field, or a value is not of its field's type.
     """
-    targets = {key: _targets(study, key) for key in study.matrix}
+    fields = {key: targets(study, key) for key in study.matrix}
     # "device" before "device.servers", "tenant.*.rw" before "tenant.web.rw".
     order = sorted(study.matrix, key=lambda key: (key.count("."), "*" not in key))
     bare = msgspec.structs.replace(study, matrix={}, claim=[])
@@ -165,10 +165,10 @@ def points(study: Study) -> Iterator[Point]:
             continue
         made.add(tuple(labels.items()))
         own = [key for key in order if key in chosen]
-        overridden = {field: key for key in own for field in targets[key]}
+        overridden = {field: key for key in own for field in fields[key]}
         document: dict[str, Any] = msgspec.to_builtins(bare)
         for key in own:
-            for field in targets[key]:
+            for field in fields[key]:
                 _put(document, field, chosen[key])
         try:
             resolved = convert(document, Study)
@@ -186,8 +186,12 @@ def points(study: Study) -> Iterator[Point]:
         yield Point(labels, resolved, overridden)
 
 
-def _targets(study: Study, key: str) -> list[Field]:  # noqa: PLR0912
-    """Return the fields that a matrix key sets."""
+def targets(study: Study, key: str) -> list[Field]:  # noqa: PLR0912
+    """Return the fields that a matrix key sets.
+
+    Raises:
+        FieldError: it names no field.
+    """
     head, _, rest = key.partition(".")
     fields: list[Field] = []
     if head == "tenant":

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from isoblk.errors import SeveralError, UserError
-from isoblk.run.field import Field, FieldError, dotted
+from isoblk.run.field import ERRORS_MAX, Field, FieldError, dotted
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -65,7 +65,8 @@ class Source:
         if len(found) == 1:
             return found[0]
         if len(found) > _SHOWN:
-            more = f"{len(found) - _SHOWN} more errors"
+            least = "at least " if len(found) >= ERRORS_MAX else ""
+            more = f"{least}{len(found) - _SHOWN} more errors"
             found[_SHOWN:] = [UserError(more, where=self.name, next="correct these first")]
         return SeveralError(found)
 
