@@ -14,13 +14,10 @@ from typing import Any
 
 import polars as pl
 
-from isoblk.analysis import load as tables
 from isoblk.analysis.metrics import Analysis, RunView, analyse
-from isoblk.metrics.registry import METRICS, metric_value
+from isoblk.metrics.registry import OF_RUN, OF_TENANT, metric_value
 from isoblk.result.store import LATENCY_SCHEMA, SERIES_SCHEMA, Run, read_results
 
-_OF_RUN = tuple(one.name for one in METRICS.values() if one.of_run)
-_OF_TENANT = tuple(one.base for one in METRICS.values() if one.of_tenant)
 _REPEAT = "repeat"
 _Types = dict[str, type[pl.DataType]]
 
@@ -40,23 +37,23 @@ class Results:
         """A row for each run of the matrix: status, run id, seed, and the metrics of the run; null
         where the run has no such metric."""
         about: _Types = {"status": pl.String, "id": pl.String, "seed": pl.Int64}
-        return self._table(self._run_rows(), about, _OF_RUN)
+        return self._table(self._run_rows(), about, OF_RUN)
 
     @cached_property
     def tenants(self) -> pl.DataFrame:
         """A row for each tenant of each valid run: cgroup, weight, ideal, and its metrics."""
         about: _Types = {"tenant": pl.String, "cgroup": pl.String, "weight": pl.Int64}
-        return self._table(self._tenant_rows(), about, ("ideal", *_OF_TENANT))
+        return self._table(self._tenant_rows(), about, ("ideal", *OF_TENANT))
 
     @cached_property
     def series(self) -> pl.DataFrame:
         """Requests and bytes of each tenant, a row for each span of `run.window` from t_ms on."""
-        return self._joined(lambda run: tables.load(run).series, SERIES_SCHEMA)
+        return self._joined(Run.series, SERIES_SCHEMA)
 
     @cached_property
     def latency(self) -> pl.DataFrame:
         """Buckets of the latency of each tenant: how many requests took at most upper_ns."""
-        return self._joined(lambda run: tables.load(run).latency, LATENCY_SCHEMA)
+        return self._joined(Run.latency, LATENCY_SCHEMA)
 
     def _table(
         self,
@@ -90,7 +87,7 @@ class Results:
                 "seed": view.spec.seed,
                 **{
                     name: metric_value(view.metrics, name) if view.metrics else None
-                    for name in _OF_RUN
+                    for name in OF_RUN
                 },
             }
 
@@ -107,7 +104,7 @@ class Results:
                     "ideal": own.ideal,
                     **{
                         base: metric_value(view.metrics, f"{base}.{tenant.name}")
-                        for base in _OF_TENANT
+                        for base in OF_TENANT
                     },
                 }
 
@@ -115,7 +112,8 @@ class Results:
         return (view for view in self.analysis.views if view.status == "valid")
 
     def _joined(self, read: Callable[[Run], pl.DataFrame], schema: pl.Schema) -> pl.DataFrame:
-        """Return the tables of all valid runs below each other, with keys and repeat before."""
+        """Return the tables of all valid runs below each other, with keys and repeat before. They
+        were checked when the results were analysed."""
         place = self._place_schema
         found = [
             read(view.run).select(

@@ -16,6 +16,10 @@ METRICS: Final[Mapping[str, Metric]] = {
     for module in (totals, shares, isolation, over_time, predictions, latencies)
     for metric in module.METRICS
 }
+OF_RUN: Final = tuple(one.name for one in METRICS.values() if one.of_run)
+"""Names of the metrics of a run."""
+OF_TENANT: Final = tuple(one.base for one in METRICS.values() if one.of_tenant)
+"""Names of the metrics of a tenant, without the tenant."""
 SAYS: Final = "says."
 """Prefix of the name of a figure that a tenant's program reports."""
 _SAYS_METRIC = "says.<tenant>.<figure>"

@@ -21,14 +21,12 @@ from isoblk.analysis.inputs import Input
 from isoblk.analysis.metrics import Analysis, PointView
 from isoblk.metrics.cached import CACHE, FIGURES
 from isoblk.metrics.facts import TenantMetrics
-from isoblk.metrics.registry import METRICS, SAYS
+from isoblk.metrics.registry import OF_RUN, OF_TENANT, SAYS
 from isoblk.metrics.stats import Estimate, estimate
 from isoblk.report import rows, text
 
 FORMAT = 1
 _FORMULA = re.compile(r"[=+@\t\r-](?!\d+(?:\.\d+)?\Z)")  # except a signed number
-_OF_RUN = tuple(one.name for one in METRICS.values() if one.of_run)
-_OF_TENANT = tuple(one.base for one in METRICS.values() if one.of_tenant)
 # Ideals of a tenant, next to its metrics.
 _IDEALS: Mapping[str, Callable[[TenantMetrics], float]] = {
     "ideal": lambda tenant: tenant.ideal,
@@ -72,18 +70,18 @@ def show_csv(analysis: Analysis) -> str:
                     text.status(point),
                     "; ".join(_suspect(point)),
                     len(point.valid),
-                    *(of_run.get(name, "") for name in _OF_RUN),
+                    *(of_run.get(name, "") for name in OF_RUN),
                     *(of_run.get(f"{CACHE}.{figure}", "") for figure in cached),
                     tenant.name,
                     tenant.weight,
-                    *(own.get(name, "") for name in (*_IDEALS, *_OF_TENANT)),
+                    *(own.get(name, "") for name in (*_IDEALS, *OF_TENANT)),
                     *(says.get(figure, "") for figure in said),
                 ]
             )
     heads = [
-        *(*analysis.keys, "status", "suspect", "valid_repeats", *_OF_RUN),
+        *(*analysis.keys, "status", "suspect", "valid_repeats", *OF_RUN),
         *(f"{CACHE}.{figure}" for figure in cached),
-        *("tenant", "weight", *_IDEALS, *_OF_TENANT),
+        *("tenant", "weight", *_IDEALS, *OF_TENANT),
         *(f"{SAYS}{figure}" for figure in said),
     ]
     return _csv(heads, lines)
@@ -161,7 +159,7 @@ def _suspect(point: PointView) -> list[str]:
 
 
 def _run_figures(point: PointView) -> dict[str, Estimate]:
-    names = [*_OF_RUN, *(f"{CACHE}.{figure}" for figure in FIGURES)]
+    names = [*OF_RUN, *(f"{CACHE}.{figure}" for figure in FIGURES)]
     return {name: found for name in names if (found := point.estimate(name)) is not None}
 
 
@@ -171,7 +169,7 @@ def _tenant_figures(point: PointView, tenant: str) -> dict[str, Estimate]:
         for name, measure in _IDEALS.items()
         if point.valid
     }
-    own = {base: point.estimate(f"{base}.{tenant}") for base in _OF_TENANT}
+    own = {base: point.estimate(f"{base}.{tenant}") for base in OF_TENANT}
     return ideals | {base: found for base, found in own.items() if found is not None}
 
 
