@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Convert a decoded document to a typed one, with errors for the user."""
 
-import copy
 import re
 import threading
 import types
@@ -48,14 +47,19 @@ def convert_all(document: Mapping[str, Any], kind: type[StructT]) -> StructT | F
     """Convert as convert() does. Returns every wrong field, if there are any: a field is left out
     once it has been found wrong."""
     errors = FieldErrors()
-    rest = copy.deepcopy(dict(document))
+    rest: Any = document
     while True:
         try:
             found = convert(rest, kind)
         except FieldError as error:
             if not (errors.inside(error.field) or _is_misspelt(error, errors)):
                 errors.add(error)
-            if errors.full or not _leave_out(rest, error.field):
+            place = error.field
+            # Of a list all is left out: other entries keep their numbers.
+            while place and isinstance(place[-1], int):
+                place = place[:-1]
+            rest = _without_inside(rest, place) if place else None
+            if errors.full or rest is None:
                 return errors
         else:
             return errors or found
@@ -70,17 +74,6 @@ def _is_misspelt(error: FieldError, errors: FieldErrors) -> bool:
         and nearest(str(one.field[-1]), [str(name)])
         for one in errors
     )
-
-
-def _leave_out(document: dict[str, Any], field: Field) -> bool:
-    """Remove a field, or the list that has it: other entries keep their numbers. Returns whether it
-    was there."""
-    while field and isinstance(field[-1], int):
-        field = field[:-1]
-    at: Any = document
-    for part in field[:-1]:
-        at = at[part]
-    return bool(field) and at.pop(field[-1], None) is not None
 
 
 def without(struct: StructT, field: Field) -> StructT | None:

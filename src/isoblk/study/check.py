@@ -95,10 +95,29 @@ def _find_errors(study: Study) -> FieldErrors:
     for key in study.matrix:
         with errors.kept():
             targets(study, key)
-    matched: list[list[list[str]]] = [[] for _ in study.claim]  # tenants' names, by run
+    matched = _find_errors_at_points(study, errors)
+    # A claim on what is wrong in the matrix is no second mistake.
+    wrong = {str(one.field[1]) for one in errors if one.field[0] == "matrix" and one.field[1:]}
+    for index, runs in enumerate(matched):
+        with errors.kept():
+            _check_claim_runs(study, index, wrong)
+        with errors.kept():
+            _check_claim_metric(study, index, runs, wrong)
+        with errors.kept():
+            _check_claim_value(study, index)
+    if study.compare is not None:
+        with errors.kept():
+            _check_compare(study, study.compare, wrong)
+    return errors
+
+
+def _find_errors_at_points(study: Study, errors: FieldErrors) -> list[list[list[str]]]:
+    """Add the errors of all points. Returns for each claim the tenants' names of each run that
+    matches it."""
+    matched: list[list[list[str]]] = [[] for _ in study.claim]
+    named: set[tuple[Field, str]] = set()
+    repeated = 0
     with errors.kept():
-        named: set[tuple[Field, str]] = set()
-        repeated = 0
         for number, point in enumerate(points(study)):
             found, before = _find_errors_at(point), len(errors)
             for error in found:
@@ -116,19 +135,7 @@ def _find_errors(study: Study) -> FieldErrors:
                     where = {key: label(value) for key, value in claim.where.items()}
                     if where.items() <= point.labels.items():
                         runs.append(names)
-    # A claim on what is wrong in the matrix is no second mistake.
-    wrong = {str(one.field[1]) for one in errors if one.field[0] == "matrix" and one.field[1:]}
-    for index, runs in enumerate(matched):
-        with errors.kept():
-            _check_claim_runs(study, index, wrong)
-        with errors.kept():
-            _check_claim_metric(study, index, runs, wrong)
-        with errors.kept():
-            _check_claim_value(study, index)
-    if study.compare is not None:
-        with errors.kept():
-            _check_compare(study, study.compare, wrong)
-    return errors
+    return matched
 
 
 def _find_errors_at(point: Point) -> FieldErrors:
