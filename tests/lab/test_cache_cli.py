@@ -11,7 +11,7 @@ from tests.lab.guest import PYTHON, ROOT, Guest, on_host
 
 _MODULES = ("isoblk_vdisk", "dm-setcache")
 
-_DISKS = f"""
+DISKS = f"""
 mount -t tmpfs tmpfs /tmp
 cd /sys/kernel/config/isoblk_vdisk
 mkdir disk0 disk1
@@ -28,7 +28,7 @@ dd if=/dev/urandom of=a bs=64k count=64 2> /dev/null
 @pytest.mark.long
 def test_a_cache_is_made_changed_and_deleted(guest: Guest) -> None:
     left = guest.run(
-        _DISKS
+        DISKS
         + """
 ! cache create --like flashcache fast /dev/disk0 /dev/disk0
 cache create --like flashcache fast /dev/disk0 /dev/disk1
@@ -59,7 +59,7 @@ cmp -n 4194304 a /dev/disk0
 @pytest.mark.long
 def test_the_unit_of_a_cache_creates_it_again_with_its_dirty_blocks(guest: Guest) -> None:
     left = guest.run(
-        _DISKS
+        DISKS
         + """
 mkdir -p /dev/disk/by-id
 ln -s ../../disk0 /dev/disk/by-id/slow
@@ -88,7 +88,7 @@ cache delete fast
 def test_an_origin_gets_no_other_ssd_while_one_has_newer_blocks_of_it(guest: Guest) -> None:
     # The dirty blocks on the first SSD would later overwrite writes through the second.
     left = guest.run(
-        _DISKS
+        DISKS
         + """
 mkdir /sys/kernel/config/isoblk_vdisk/disk2; cd /sys/kernel/config/isoblk_vdisk/disk2
 echo memory > store; echo 32m > size; echo 1 > power; cd /tmp
@@ -115,7 +115,7 @@ cmp -n 4194304 a /dev/mapper/fast
 @pytest.mark.long
 def test_a_cache_is_attached_to_a_mounted_device_and_deleted(guest: Guest) -> None:
     left = guest.run(
-        _DISKS
+        DISKS
         + """
 echo "0 131072 linear /dev/disk0 0" | dmsetup create vol
 mkfs.ext4 -q -F /dev/mapper/vol
@@ -165,7 +165,7 @@ fsck.ext4 -fn /dev/mapper/vol
 @pytest.mark.long
 def test_a_bad_sector_of_the_ssd_is_retired_shown_and_revived(guest: Guest) -> None:
     left = guest.run(
-        _DISKS
+        DISKS
         + """
 cache create --like enhanceio --mode wb --block 4k fast /dev/disk0 /dev/disk1
 echo '1048576 8192 write' > /sys/kernel/config/isoblk_vdisk/disk1/fault/errors
@@ -197,7 +197,7 @@ done
 def test_clean_blocks_of_an_earlier_boot_are_used_only_on_the_users_word(guest: Guest) -> None:
     """Loading the module again stands for the boot."""
     left = guest.run(
-        _DISKS
+        DISKS
         + f"""
 try() {{
   cache create --like enhanceio $* fast /dev/disk0 /dev/disk1

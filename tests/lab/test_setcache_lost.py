@@ -4,7 +4,8 @@
 import pytest
 
 from tests.guests.setcache_guest import MODES, VDISK
-from tests.lab.guest import PYTHON, ROOT, Guest, on_host
+from tests.lab.guest import Guest
+from tests.lab.test_cache_cli import DISKS
 from tests.lab.test_setcache_fs import script
 
 
@@ -30,15 +31,7 @@ def test_files_do_not_notice_that_the_ssd_is_lost(guest: Guest, fs: str, mode: s
 @pytest.mark.long
 def test_a_cache_without_its_ssd_is_deleted_under_a_mounted_file_system(guest: Guest) -> None:
     left = guest.run(
-        f"""
-mount -t tmpfs tmpfs /tmp
-mkdir {VDISK}/disk0 {VDISK}/disk1
-echo memory > {VDISK}/disk0/store; echo 64m > {VDISK}/disk0/size; echo 1 > {VDISK}/disk0/power
-echo memory > {VDISK}/disk1/store; echo 32m > {VDISK}/disk1/size; echo 1 > {VDISK}/disk1/power
-cd /tmp
-export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
-cache() {{ {PYTHON} -m isoblk cache "$@" >> /run/isoblk/said 2>&1; }}
-dd if=/dev/urandom of=a bs=64k count=64 2> /dev/null
+        f"""{DISKS}\
 echo "0 131072 linear /dev/disk0 0" | dmsetup create vol
 mkfs.ext4 -q -F /dev/mapper/vol
 mkdir fs; mount /dev/mapper/vol fs
@@ -68,15 +61,7 @@ fsck.ext4 -fn /dev/mapper/vol
 def test_a_cache_whose_dirty_blocks_are_lost_is_removed_and_its_disk_checked(guest: Guest) -> None:
     # As docs/guides/cache.md has it: a lost SSD does not return, and some blocks were dirty.
     left = guest.run(
-        f"""
-mount -t tmpfs tmpfs /tmp
-mkdir {VDISK}/disk0 {VDISK}/disk1
-echo memory > {VDISK}/disk0/store; echo 64m > {VDISK}/disk0/size; echo 1 > {VDISK}/disk0/power
-echo memory > {VDISK}/disk1/store; echo 32m > {VDISK}/disk1/size; echo 1 > {VDISK}/disk1/power
-cd /tmp
-export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
-cache() {{ {PYTHON} -m isoblk cache "$@" >> /run/isoblk/said 2>&1; }}
-dd if=/dev/urandom of=a bs=64k count=64 2> /dev/null
+        f"""{DISKS}\
 mkfs.ext4 -q -F /dev/disk0
 mkdir fs
 cache create --like setcache --mode writeback fast /dev/disk0 /dev/disk1
