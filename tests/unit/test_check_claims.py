@@ -95,8 +95,7 @@ def test_the_exit_status_follows_the_claims_and_the_runs_are_shown(
     told: str,
 ) -> None:
     fake = fake_lab(_Machine(tier=tier))
-    monkeypatch.setattr(run, "kernel_for", lambda tier, version, debug: fake.bench.kernel)
-    monkeypatch.setattr(Lab, "on", lambda kernel, tier, **options: nullcontext(fake))
+    monkeypatch.setattr(Lab, "open", lambda machine, **options: nullcontext(fake))
     monkeypatch.setattr(lab, "try_out", lambda bench, directory: None)
     monkeypatch.chdir(tmp_path)
     Path("s.toml").write_text(STUDY.format(least=least))

@@ -115,9 +115,12 @@ def test_each_request_is_kept_with_the_study_s_errors(tmp_path: Path) -> None:
 
 def test_a_number_out_of_range_is_the_user_s_error() -> None:
     kernel = fake_lab(FakeMachine()).bench.kernel
-    with pytest.raises(UserError, match="jobs: 0 is out of range"), Lab.on(kernel, jobs=0):
+    with pytest.raises(UserError, match="jobs: 0 is out of range"), Lab.open(kernel=kernel, jobs=0):
         pass
-    with pytest.raises(UserError, match="time_limit_s: -1 is"), Lab.on(kernel, time_limit_s=-1):
+    with (
+        pytest.raises(UserError, match="time_limit_s: -1 is"),
+        Lab.open(kernel=kernel, time_limit_s=-1),
+    ):
         pass
     with pytest.raises(UserError, match="cpus is not for machine 'uml'"), Lab.open(cpus=2):
         pass
@@ -141,9 +144,9 @@ def test_places_are_texts_or_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(lab, "host_library", lambda kernel: tmp_path)
     monkeypatch.setattr(lab, "hold", lambda kernel: nullcontext())
     kernel = fake_lab(FakeMachine()).bench.kernel
-    with Lab.on(kernel, modules=["a.ko", Path("b.ko")], sources="kernel"):
+    with Lab.open(kernel=kernel, modules=["a.ko", Path("b.ko")], sources="kernel"):
         pass
-    with Lab.on(kernel, modules="a.ko"):
+    with Lab.open(kernel=kernel, modules="a.ko"):
         pass
     assert given == [Path("a.ko"), Path("b.ko"), Path("kernel"), Path("a.ko"), None]
 

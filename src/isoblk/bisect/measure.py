@@ -129,8 +129,8 @@ def lab_of(question: Question, built: Built, progress: Progress) -> Iterator[Lab
     with ExitStack() as stack:
         with not_built():
             lab = stack.enter_context(
-                Lab.on(
-                    built.kernel,
+                Lab.open(
+                    kernel=built.kernel,
                     jobs=question.jobs,
                     time_limit_s=question.time_limit_s,
                     sources=built.schedulers,

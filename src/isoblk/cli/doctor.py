@@ -294,7 +294,7 @@ def check_guest() -> Check:
     if kernel.ready_modules(chosen) is None:
         return Check(name, State.OPTIONAL, "not tried: the modules are not built yet", command)
     try:
-        with Lab.on(chosen, time_limit_s=_GUEST_LIMIT_S) as lab:
+        with Lab.open(kernel=chosen, time_limit_s=_GUEST_LIMIT_S) as lab:
             ran = trial.try_out(lab.bench)
     except IsoblkError as error:
         todo = error.next or "run isoblk doctor outside of any container to compare"

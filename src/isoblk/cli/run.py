@@ -2,9 +2,8 @@
 """isoblk run: run a study on a machine, show the progress and a summary."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,7 +12,7 @@ import typer
 
 from isoblk.analysis.claims import judge_all
 from isoblk.analysis.metrics import analyse
-from isoblk.campaign.execute import Bench, Submit, here, make_host_bench
+from isoblk.campaign.execute import Bench, Submit, make_host_bench
 from isoblk.campaign.installed import find_programs
 from isoblk.campaign.others import others_wanted, with_modules
 from isoblk.campaign.study import dry_run, run_study
@@ -24,12 +23,11 @@ from isoblk.cli.options import Debug, Jobs, TestedKernel
 from isoblk.cli.progress import building, progress_bar
 from isoblk.errors import INTERRUPTED, RunError, UserError, printable
 from isoblk.kernel import DEFAULT_VERSION, host_library
-from isoblk.lab.lab import TIERS, TIME_LIMIT_S, Lab, kernel_for, require_valid
+from isoblk.lab.lab import TIME_LIMIT_S, Lab, expand_for, require_valid, tier_of
 from isoblk.machine import host, system
 from isoblk.machine import running as running_tenants
 from isoblk.machine.trusted import refuse_shared_results
 from isoblk.machine.uml import SHARED_MEMORY
-from isoblk.plan.plan import check_programs, check_queues
 from isoblk.report.tables import plain_or_rich, summary_table
 from isoblk.result import earlier
 from isoblk.result.store import ResultSet, Run, read_results
@@ -197,9 +195,7 @@ def run(
         raise UserError(
             "the study has a running tenant, which is on this machine", next="add --machine host"
         )
-    tier = TIERS[machine_name]
-    tier = replace(tier, cpus=cpus or tier.cpus)
-    _run_in_guests(order, tier, kernel, debug, module or [], sources, on)
+    _run_in_guests(order, machine_name, cpus, kernel, debug, module or [], sources, on)
 
 
 @dataclass(frozen=True)
@@ -242,28 +238,28 @@ _Makers = Callable[[Callable[[str], None]], AbstractContextManager[_Maker]]
 
 def _run_in_guests(
     order: _Order,
-    tier: Tier,
+    machine: str,
+    cpus: int | None,
     version: str,
     debug: bool,
     modules: list[Path],
     sources: Path | None,
     on: str | None,
 ) -> None:
-    """Make the runs on a machine of the tier, which boots a kernel of its own.
+    """Make the runs on a machine that boots a kernel of its own.
 
     Args:
         order: options of the command.
-        tier: of the machine.
+        machine: its name.
+        cpus: of the icount machine; None: its default.
         version: of the kernel.
         debug: boot the debug kernel.
         modules: of schedulers that the study defines.
         sources: of isoblk's schedulers; None: the installed ones.
         on: the cluster that makes the runs; None: this process.
     """
-    expansion = expand(order.study)
-    specs = [planned.spec for planned in expansion.runs]
-    check_queues(specs, tier)
-    check_programs(specs, tier)
+    tier = tier_of(machine, cpus)
+    expansion = expand_for(order.study, tier)
     if order.dry:
         _print_scripts(expansion, tier)
         return
@@ -279,9 +275,11 @@ def _run_in_guests(
     with ExitStack() as stack:
         with building() as progress:
             lab = stack.enter_context(
-                Lab.on(
-                    kernel_for(tier, version, debug=debug),
-                    tier,
+                Lab.open(
+                    machine,
+                    version=version,
+                    debug=debug,
+                    cpus=cpus,
                     jobs=order.jobs,
                     time_limit_s=order.timeout_s,
                     modules=modules,
@@ -324,7 +322,9 @@ def _run_on_host(order: _Order, disk: str | host.Loop, wipe: str | None) -> None
             for note in told:
                 typer.echo(f"note: {note}", err=True)
             ready.wipe()
-            _campaign(order, expansion, make_host_bench(ready), _on_host(order, ready))
+            with Lab.of(make_host_bench(ready), {}, jobs=order.jobs) as lab:
+                maker = _Maker(refuse_shared_results, lab.submit(order.results))
+                _campaign(order, expansion, lab.bench, partial(_ready, maker))
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 
@@ -336,22 +336,6 @@ def _print_scripts(expansion: Expansion, tier: Tier) -> None:
 
 def _ready(maker: _Maker, say: Callable[[str], None]) -> AbstractContextManager[_Maker]:
     return nullcontext(maker)
-
-
-def _on_host(order: _Order, ready: host.Session) -> _Makers:
-    """Return a maker of runs on this machine."""
-
-    @contextmanager
-    def makers(say: Callable[[str], None]) -> Iterator[_Maker]:
-        executor = ThreadPoolExecutor(max_workers=order.jobs)
-        submit = here(executor, make_host_bench(ready), order.results.absolute())
-        try:
-            yield _Maker(refuse_shared_results, submit)
-        finally:
-            ready.machine.stop()
-            executor.shutdown(cancel_futures=True)
-
-    return makers
 
 
 def _on_cluster(

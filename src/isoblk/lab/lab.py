@@ -30,7 +30,7 @@ from isoblk.run.limits import Range
 from isoblk.run.tier import ICOUNT, ICOUNT_CPUS_MAX, QEMU, SMP, UML, Tier
 from isoblk.study.expand import expand
 from isoblk.study.load import load_study
-from isoblk.study.model import Expansion
+from isoblk.study.model import Expansion, Study
 from isoblk.study.point import runs_already
 from isoblk.study.shipped import choose
 
@@ -70,6 +70,7 @@ class Lab:
         modules: Sequence[str | Path] = (),
         sources: str | Path | None = None,
         progress: Progress | None = None,
+        kernel: Kernel | None = None,
     ) -> Iterator["Lab"]:
         """Open a lab on a kernel that is ready (`isoblk kernel build`).
 
@@ -83,59 +84,36 @@ class Lab:
             modules: as of `isoblk run --module`.
             sources: as of `isoblk run --sources`.
             progress: listener for builds of modules.
+            kernel: boot this one; None: that of `version` and `debug`.
 
         Raises:
             UserError: no such kernel or machine is ready, a module is not one, or a number is out
                 of range.
             RunError: a module does not build.
         """
-        if machine not in TIERS:
-            raise UserError(f"no machine {machine!r}", next=f"choose one of {', '.join(TIERS)}")
-        tier = TIERS[machine]
-        if cpus is not None:
-            if tier.name != ICOUNT.name:
-                raise UserError(f"cpus is not for machine {machine!r}", next="remove it")
-            within(("cpus",), cpus, Range(1, ICOUNT_CPUS_MAX))
-        kernel = kernel_for(tier, version, debug=debug)
-        with cls.on(
-            kernel,
-            replace(tier, cpus=cpus or tier.cpus),
-            jobs=jobs,
-            time_limit_s=time_limit_s,
-            modules=modules,
-            sources=sources,
-            progress=progress,
-        ) as lab:
-            yield lab
-
-    @classmethod
-    @contextmanager
-    def on(
-        cls,
-        kernel: Kernel,
-        tier: Tier = UML,
-        *,
-        jobs: int = 1,
-        time_limit_s: float = TIME_LIMIT_S,
-        modules: Sequence[str | Path] = (),
-        sources: str | Path | None = None,
-        progress: Progress | None = None,
-    ) -> Iterator["Lab"]:
-        """Open a lab on this kernel; the arguments and errors of open()."""
+        tier = tier_of(machine, cpus)
         for name, number in (("jobs", jobs), ("time_limit_s", time_limit_s)):
             if number < 1:
                 raise UserError(f"{name}: {number} is out of range", next="allowed: 1 and more")
         named = [modules] if isinstance(modules, str | Path) else modules
-        with hold(kernel):
-            machine = _machine(kernel, tier, time_limit_s)
-            foreign = find_modules(kernel, [Path(one) for one in named], progress) if named else {}
+        chosen = kernel or kernel_for(tier, version, debug=debug)
+        with hold(chosen):
+            boots = _machine(chosen, tier, time_limit_s)
+            foreign = find_modules(chosen, [Path(one) for one in named], progress) if named else {}
             kernel_dir = None if sources is None else Path(sources)
-            bench = make_bench(machine, kernel, foreign, kernel_dir, progress)
-            lab = cls(bench, foreign, ThreadPoolExecutor(jobs))
-            try:
+            bench = make_bench(boots, chosen, foreign, kernel_dir, progress)
+            with cls.of(bench, foreign, jobs=jobs) as lab:
                 yield lab
-            finally:
-                lab.stop()
+
+    @classmethod
+    @contextmanager
+    def of(cls, bench: Bench, foreign: Mapping[str, Path], *, jobs: int) -> Iterator["Lab"]:
+        """Open a lab whose machine and modules are there already."""
+        lab = cls(bench, foreign, ThreadPoolExecutor(jobs))
+        try:
+            yield lab
+        finally:
+            lab.stop()
 
     def stop(self) -> None:
         """End all guests; no more can be started."""
@@ -181,10 +159,7 @@ class Lab:
                 where=str(file),
                 next="run: isoblk run --machine host",
             )
-        expansion = expand(parsed)
-        specs = [planned.spec for planned in expansion.runs]
-        check_queues(specs, self.bench.machine.tier)
-        check_programs(specs, self.bench.machine.tier)
+        expansion = expand_for(parsed, self.bench.machine.tier)
         self.make(find_programs(expansion), source, results, on_end)
         found = load(results)
         require_valid(found.analysis.results)
@@ -214,6 +189,32 @@ class Lab:
             if not self.ended.is_set():
                 raise
             raise StoppedError("the lab ended during the study", where=str(results)) from None
+
+
+def tier_of(machine: str, cpus: int | None = None) -> Tier:
+    """Return the tier of a machine that boots a kernel; arguments and errors of Lab.open()."""
+    if machine not in TIERS:
+        raise UserError(f"no machine {machine!r}", next=f"choose one of {', '.join(TIERS)}")
+    tier = TIERS[machine]
+    if cpus is None:
+        return tier
+    if tier.name != ICOUNT.name:
+        raise UserError(f"cpus is not for machine {machine!r}", next="remove it")
+    within(("cpus",), cpus, Range(1, ICOUNT_CPUS_MAX))
+    return replace(tier, cpus=cpus)
+
+
+def expand_for(study: Study, tier: Tier) -> Expansion:
+    """Return the runs of a checked study, if a machine of the tier can make them.
+
+    Raises:
+        UserError: it cannot.
+    """
+    expansion = expand(study)
+    specs = [planned.spec for planned in expansion.runs]
+    check_queues(specs, tier)
+    check_programs(specs, tier)
+    return expansion
 
 
 def kernel_for(tier: Tier, version: str = DEFAULT_VERSION, *, debug: bool = False) -> Kernel:
